@@ -118,7 +118,7 @@ fn checked(
     (!findings.has_errors()).then(|| assemble(files, parsed, parts, agents))
 }
 
-/// The checked content of the files that are not about agents.
+/// The checked content of the files that are not about agents, for [`assemble`].
 struct PackParts {
     manifest: CheckedManifest,
     connectors: CheckedConnectors,
@@ -162,7 +162,7 @@ fn check_texts(
     }
 }
 
-/// The vertical of each sub-agent.
+/// The vertical of each sub-agent of a [`ParsedPack`].
 fn verticals(parsed: &ParsedPack) -> BTreeMap<String, String> {
     let agents = parsed.agents.iter().filter_map(|agent| {
         let id = agent.source.as_ref()?.id.as_ref()?;

@@ -154,7 +154,7 @@ impl PackFiles {
     }
 }
 
-/// The maximum size of a file, by its path.
+/// The maximum size of a file of [`PackFiles`], by its path.
 pub(crate) fn bytes_max(path: &str) -> usize {
     match path.starts_with("cassettes/") {
         true => CASSETTE_BYTES_MAX,

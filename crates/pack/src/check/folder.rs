@@ -67,7 +67,7 @@ pub(crate) struct ParsedPack {
     pub(crate) cassettes: Vec<(String, String)>,
 }
 
-/// The role of a file, by its path.
+/// The role of a file, by its path: which list of a [`ParsedPack`] it is read into.
 #[derive(Clone, Copy)]
 enum FileRole {
     Agent,
@@ -163,7 +163,7 @@ pub(crate) fn read(files: &PackFiles, findings: &mut Findings) -> ParsedPack {
     folder
 }
 
-/// Reads the files of a pack, and reports those that cannot be read.
+/// Reads [`PackFiles`], and reports those that cannot be read.
 struct FolderReader<'a> {
     files: &'a PackFiles,
     findings: &'a mut Findings,

@@ -17,7 +17,7 @@ use crate::yaml::{Located, TextPosition};
 /// The longest time that a data service may take for one call (D-31): ten seconds.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
 
-/// A file and where findings about it go.
+/// A file and the [`Findings`] that those about it are added to.
 pub(crate) struct FileReport<'a> {
     pub(crate) file: &'a str,
     pub(crate) findings: &'a mut Findings,
@@ -46,7 +46,7 @@ impl<'a> FileReport<'a> {
         self.findings.warning(self.file, position, message, instead);
     }
 
-    /// Reports a name that is not among the known ones; `noun` says what it should name.
+    /// Reports a name that is not among the [`KnownNames`]; `noun` says what it should name.
     pub(crate) fn unknown(&mut self, name: &Located<String>, noun: &str, known: &KnownNames) {
         self.findings.unknown(self.file, name, noun, known);
     }
@@ -95,12 +95,14 @@ pub(crate) fn value_or<T: Copy>(field: &Option<Located<T>>, default: T) -> T {
     field.as_ref().map_or(default, |field| field.value)
 }
 
+/// The value of a field; `None` where it is left out.
+pub(crate) fn value_of<T: Clone>(field: &Option<Located<T>>) -> Option<T> {
+    field.as_ref().map(|field| field.value.clone())
+}
+
 /// The text of a field; empty where it is left out.
 pub(crate) fn text_of(field: &Option<Located<String>>) -> String {
-    field
-        .as_ref()
-        .map(|text| text.value.clone())
-        .unwrap_or_default()
+    value_of(field).unwrap_or_default()
 }
 
 /// The value that a word stands for; `None` if it is left out, or if the schema refused it.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::check::endpoint::expansion::Vars;
 use crate::check::json_schema::SchemaFiles;
-use crate::check::report::{CALL_MS_MAX, FileReport, is_id, text_of, word};
+use crate::check::report::{CALL_MS_MAX, FileReport, is_id, text_of, value_of, word};
 use crate::check::tool::connector::CheckedConnectors;
 use crate::finding::{Findings, KnownNames};
 use crate::pack::tool::{ASK_PREFIX, BuiltinFunction, ToolDef, ToolKind};
@@ -145,16 +145,15 @@ impl ToolCheck<'_> {
             let message = "a render tool waits for nobody: it shows what is there";
             self.report.error(word.position, message, "no `approval`");
         }
-        let text = |field: &Option<Located<String>>| field.as_ref().map(|text| text.value.clone());
         ToolDef {
             approval: approval && !is_render,
-            progress_status: text(&source.progress_status)
+            progress_status: value_of(&source.progress_status)
                 .filter(|_| self.connector == Some(Connector::Mcp)),
             name,
             description: text_of(&source.description),
             kind,
             input_schema: input_schema.unwrap_or(Value::Null),
-            status: text(&source.status),
+            status: value_of(&source.status),
             timeout_ms: self.timeout(),
             remember: source.remember.unwrap_or(false),
         }

@@ -21,7 +21,7 @@ pub(super) enum StepBound {
     Circle,
 }
 
-/// Counts the steps of a check up to its bounds.
+/// Counts the steps of a check up to its bounds ([`StepBound`]).
 pub(super) struct StepCounter<'s> {
     schema: &'s Value,
     patterns: &'s Patterns,

@@ -21,7 +21,7 @@ pub(super) enum Severity {
     Value,
 }
 
-/// A field that its schema refuses.
+/// A field that its schema refuses, as a [`ValidationError`] in words.
 #[derive(Debug)]
 pub(super) struct FieldError {
     pub(super) severity: Severity,

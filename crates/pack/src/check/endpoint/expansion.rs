@@ -53,13 +53,7 @@ pub(crate) fn expand(
     text: &Located<String>,
     vars: Vars<'_>,
 ) -> Option<String> {
-    match url::fill(&text.value, "…", vars) {
-        Ok(filled) => Some(filled),
-        Err((message, instead)) => {
-            report.error(text.position, message, instead);
-            None
-        }
-    }
+    url::expand(report, text, "…", vars)
 }
 
 /// The text with a letter in the place of each variable.

@@ -72,18 +72,16 @@ fn key_file(
     file: &Located<String>,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> ApiKeySource {
-    let example = "`key_file: /run/secrets/provider`";
-    match url::fill(&file.value, "/run/secrets", vars) {
-        Err((message, instead)) => report.error(file.position, message, instead),
-        Ok(path) if !path.starts_with('/') => {
-            let message = "the path of a key file begins with `/`";
-            report.error(file.position, message, example);
-        }
-        Ok(path) if path.contains(char::is_control) => {
-            let message = "the path has something in it that no path has";
-            report.error(file.position, message, example);
-        }
-        Ok(path) => return ApiKeySource::File(path),
-    }
+    let Some(path) = url::expand(report, file, "/run/secrets", vars) else {
+        return ApiKeySource::None;
+    };
+    let message = if !path.starts_with('/') {
+        "the path of a key file begins with `/`"
+    } else if path.contains(char::is_control) {
+        "the path has something in it that no path has"
+    } else {
+        return ApiKeySource::File(path);
+    };
+    report.error(file.position, message, "`key_file: /run/secrets/provider`");
     ApiKeySource::None
 }

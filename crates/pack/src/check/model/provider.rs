@@ -6,7 +6,7 @@ use crate::check::endpoint::header;
 use crate::check::endpoint::url::{self, UrlField};
 use crate::check::model::key;
 use crate::check::model::params;
-use crate::check::report::{FileReport, word};
+use crate::check::report::{FileReport, value_of, word};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::provider::{ApiKeySource, DialectName, ProviderDef, RetriesDef, TimeoutsDef};
 use crate::source::provider::{ProviderSource, ProvidersSource, RetriesSource, TimeoutsSource};
@@ -156,10 +156,17 @@ fn provider(
     };
     let params = source.params.as_ref();
     let params = params.map(|params| params::check(report, &params.value));
-    let mut models = BTreeMap::new();
-    for (name, source) in &source.models.0 {
-        models.insert(name.value.clone(), params::check(report, &source.value));
-    }
+    let models = source.models.0.iter();
+    let models = models.map(|(name, own)| (name.value.clone(), params::check(report, &own.value)));
+    let models = models.collect();
+    let timeouts = source
+        .timeouts
+        .as_ref()
+        .map(|source| timeouts(report, source));
+    let retries = source
+        .retries
+        .as_ref()
+        .map(|source| retries(report, source));
     let provider = ProviderDef {
         // A placeholder: the pack is refused.
         dialect: dialect.unwrap_or(DialectName::OpenaiChat),
@@ -168,16 +175,8 @@ fn provider(
         headers: header::check(report, &source.headers),
         params: params.unwrap_or_default(),
         models,
-        timeouts: source
-            .timeouts
-            .as_ref()
-            .map(|source| timeouts(report, source))
-            .unwrap_or_default(),
-        retries: source
-            .retries
-            .as_ref()
-            .map(|source| retries(report, source))
-            .unwrap_or_default(),
+        timeouts: timeouts.unwrap_or_default(),
+        retries: retries.unwrap_or_default(),
     };
     if dialect.is_some() {
         params::check_budget(report, source, &provider);
@@ -215,17 +214,13 @@ fn check_path(
 ) {
     use DialectName as D;
     let Some(dialect) = dialect else { return };
-    let end = |end: &str| filled.ends_with(end).then_some(end.len());
-    let (calls, extra): (&str, Option<usize>) = match dialect {
-        D::Anthropic => ("/v1/messages", end("/v1/messages").or_else(|| end("/v1"))),
-        D::OpenaiChat => ("/chat/completions", end("/chat/completions")),
-        D::OpenaiResponses => ("/responses", end("/responses")),
-        D::Gemini => (
-            "/v1beta/models/…",
-            end("/v1beta/models").or_else(|| end("/v1beta")),
-        ),
+    let (calls, ends): (&str, &[&str]) = match dialect {
+        D::Anthropic => ("/v1/messages", &["/v1/messages", "/v1"]),
+        D::OpenaiChat => ("/chat/completions", &["/chat/completions"]),
+        D::OpenaiResponses => ("/responses", &["/responses"]),
+        D::Gemini => ("/v1beta/models/…", &["/v1beta/models", "/v1beta"]),
     };
-    if extra.is_some() {
+    if ends.iter().any(|end| filled.ends_with(end)) {
         let message = format!("`{calls}` is put after this base_url, which already has some of it");
         let instead = format!("it without: what stands before `{calls}`");
         report.warning(url.position, message, instead);
@@ -255,13 +250,6 @@ fn is_unencrypted(base_url: &str) -> bool {
 }
 
 fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef {
-    let ms = |field: &Option<Located<u64>>| field.as_ref().map(|ms| ms.value);
-    let timeouts = TimeoutsDef {
-        connect_ms: ms(&source.connect_ms),
-        first_byte_ms: ms(&source.first_byte_ms),
-        idle_ms: ms(&source.idle_ms),
-        total_ms: ms(&source.total_ms),
-    };
     if let (Some(total), Some(first)) = (&source.total_ms, &source.first_byte_ms)
         && first.value > total.value
     {
@@ -272,16 +260,15 @@ fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef
         let instead = format!("at most {}, or a longer `total_ms`", total.value);
         report.warning(first.position, message, instead);
     }
-    timeouts
+    TimeoutsDef {
+        connect_ms: value_of(&source.connect_ms),
+        first_byte_ms: value_of(&source.first_byte_ms),
+        idle_ms: value_of(&source.idle_ms),
+        total_ms: value_of(&source.total_ms),
+    }
 }
 
 fn retries(report: &mut FileReport<'_>, source: &RetriesSource) -> RetriesDef {
-    let number = |field: &Option<Located<u64>>| field.as_ref().map(|number| number.value);
-    let retries = RetriesDef {
-        attempts: number(&source.attempts).map(|attempts| attempts as u32),
-        base_ms: number(&source.base_ms),
-        max_ms: number(&source.max_ms),
-    };
     if let (Some(base), Some(max)) = (&source.base_ms, &source.max_ms)
         && base.value > max.value
     {
@@ -289,5 +276,9 @@ fn retries(report: &mut FileReport<'_>, source: &RetriesSource) -> RetriesDef {
         let instead = format!("at most {}, or a longer `max_ms`", max.value);
         report.error(base.position, message, instead);
     }
-    retries
+    RetriesDef {
+        attempts: value_of(&source.attempts).map(|attempts| attempts as u32),
+        base_ms: value_of(&source.base_ms),
+        max_ms: value_of(&source.max_ms),
+    }
 }

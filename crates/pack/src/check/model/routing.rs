@@ -32,7 +32,7 @@ pub(crate) struct RoutingContext<'a> {
     pub(crate) orchestrator: Option<&'a str>,
 }
 
-/// The content of `routing.yaml`, and the models that it uses.
+/// The [`RoutingPolicy`] of `routing.yaml`, and the models that it uses.
 #[derive(Default)]
 pub(crate) struct CheckedRouting {
     pub(crate) policy: Option<RoutingPolicy>,
@@ -249,17 +249,17 @@ impl RoutingCheck<'_, '_> {
             return;
         };
         let name = one_line(&rule.name);
-        let always = rule.when == RoutingCondition::default();
-        let reason = if always {
-            format!("rule `{name}` before it always holds")
-        } else {
-            format!("rule `{name}` before it holds whenever this does")
+        let (holds, instead) = match rule.when == RoutingCondition::default() {
+            true => (
+                "always holds",
+                format!("a `when` for rule `{name}`, or it as the last"),
+            ),
+            false => (
+                "holds whenever this does",
+                format!("it before rule `{name}`, or nothing"),
+            ),
         };
-        let instead = if always {
-            format!("a `when` for rule `{name}`, or it as the last")
-        } else {
-            format!("it before rule `{name}`, or nothing")
-        };
+        let reason = format!("rule `{name}` before it {holds}");
         let message = format!("{message} is never used: {reason}");
         self.report.warning(position, message, instead);
     }

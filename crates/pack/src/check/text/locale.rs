@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::check::folder::ParsedFile;
 use crate::check::manifest::CheckedManifest;
-use crate::check::report::{FileReport, text_of};
+use crate::check::report::{FileReport, text_of, value_of};
 use crate::finding::Findings;
 use crate::pack::locale::{LocaleLine, LocaleTable, PLATFORM_KEYS, is_tag};
 use crate::source::form::ShortOrLong;
@@ -15,7 +15,7 @@ use crate::yaml::{Located, TextPosition};
 /// The placeholder of the phrases in the text of `combined`.
 const PHRASES: &str = "{phrases}";
 
-/// The texts of a pack.
+/// The [`LocaleTable`] of a pack.
 pub(crate) struct CheckedTexts {
     pub(crate) locales: LocaleTable,
     /// True if a file is broken, so that no text counts as missing.
@@ -79,7 +79,7 @@ fn lines(report: &mut FileReport<'_>, source: &LocaleSource) -> BTreeMap<String,
             }
             ShortOrLong::Long(long) => LocaleLine {
                 message: text_of(&long.message),
-                phrase: long.phrase.as_ref().map(|phrase| phrase.value.clone()),
+                phrase: value_of(&long.phrase),
             },
         };
         if key.value == "combined" && !line.message.contains(PHRASES) {

@@ -3,7 +3,7 @@
 use turnwire_event::{EventType, RenderPolicy};
 
 use crate::check::manifest::CheckedManifest;
-use crate::check::report::{FileReport, word, word_of};
+use crate::check::report::{FileReport, value_of, word, word_of};
 use crate::check::text::status::CheckedStatuses;
 use crate::finding::{Findings, KnownNames};
 use crate::pack::overrides::{OverrideTarget, RenderOverride};
@@ -64,7 +64,7 @@ pub(crate) struct OverrideContext<'a> {
     pub(crate) agents: &'a KnownNames,
 }
 
-/// The overrides, and the render keys that they use.
+/// Each [`RenderOverride`], and the render keys that they use.
 pub(crate) struct CheckedOverrides {
     pub(crate) overrides: Vec<RenderOverride>,
     pub(crate) keys: Vec<(String, Located<String>)>,
@@ -138,7 +138,7 @@ fn check_flag(
                 flag: flag.to_owned(),
                 target,
                 policy,
-                render_key: source.render_key.as_ref().map(|key| key.value.clone()),
+                render_key: value_of(&source.render_key),
             });
         }
     }

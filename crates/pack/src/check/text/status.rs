@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use turnwire_event::RenderPolicy;
 
 use crate::check::folder::{PLATFORM, ParsedFile};
-use crate::check::report::{FileReport, is_id, text_of, values, word};
+use crate::check::report::{FileReport, is_id, text_of, value_of, values, word};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::status::{RegisteredStatus, StatusLifecycle, StatusRegistry};
 use crate::source::status::EntrySource;
@@ -15,7 +15,7 @@ use crate::yaml::{Located, TextPosition};
 /// The number of ids above which a warning is given (S1-077).
 const IDS_SOFT_MAX: usize = 50;
 
-/// The merged registry, and what later checks need of it.
+/// The merged [`StatusRegistry`], and what later checks need of it.
 pub(crate) struct CheckedStatuses {
     pub(crate) registry: StatusRegistry,
     /// The ids; incomplete if a fragment is broken.
@@ -109,7 +109,7 @@ fn entry(report: &mut FileReport<'_>, source: &Located<EntrySource>) -> Register
         report.check_unique(&emitters.value, "emitter_subagents");
     }
     let lifecycle = word(&source.lifecycle);
-    let note = source.note.as_ref().map(|note| note.value.clone());
+    let note = value_of(&source.note);
     if lifecycle == Some(StatusLifecycle::Deprecated)
         && note.as_ref().is_none_or(|note| note.trim().is_empty())
     {

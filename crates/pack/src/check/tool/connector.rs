@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::check::endpoint::url;
 use crate::check::json_schema::SchemaFiles;
-use crate::check::report::{CALL_MS_MAX, FileReport, text_of, value_or};
+use crate::check::report::{CALL_MS_MAX, FileReport, text_of, value_of, value_or};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::tool::{DataService, Enricher};
 use crate::source::connector::{ConnectorsSource, EnricherSource, ServiceSource};
@@ -95,7 +95,7 @@ fn service_of(
     let url = source.url.as_ref();
     let url = url.map(|url| url::check(report, url, &url::SERVICE, vars));
     DataService {
-        mcp: source.mcp.as_ref().map(|mcp| mcp.value.clone()),
+        mcp: value_of(&source.mcp),
         url: url.unwrap_or_default(),
         timeout_ms: value_or(&source.timeout_ms, CALL_MS_MAX),
         max_bytes: value_or(&source.max_bytes, MAX_BYTES),

@@ -15,7 +15,7 @@ const FILE: &str = "tools.yaml";
 const START_MS: u64 = 10_000;
 const CALL_MS: u64 = 30_000;
 
-/// The content of `mcp_servers`.
+/// Each [`McpServer`] of `mcp_servers`.
 pub(crate) struct CheckedServers {
     pub(crate) servers: BTreeMap<String, McpServer>,
     /// The position of each server.
