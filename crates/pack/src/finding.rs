@@ -23,7 +23,7 @@ impl fmt::Display for FindingLevel {
     }
 }
 
-/// One mistake that [`crate::check`] reports.
+/// One mistake that [`crate::check()`] reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackFinding {
     /// An error refuses the pack, a warning does not.

@@ -66,7 +66,7 @@ impl Default for PackLimits {
     }
 }
 
-/// A pack that passed [`crate::check`].
+/// A pack that passed [`crate::check()`].
 #[derive(Clone, Debug)]
 pub struct Pack {
     /// The pack's name, an id.

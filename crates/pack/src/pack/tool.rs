@@ -64,7 +64,7 @@ pub enum ToolKind {
         /// Shows one item or many.
         shape: RenderShape,
     },
-    /// Calls a [`BuiltinFunction`].
+    /// Calls a function of the server itself.
     Direct(BuiltinFunction),
     /// Calls a service over HTTP.
     Http(HttpDef),
