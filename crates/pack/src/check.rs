@@ -27,9 +27,9 @@ use crate::pack::status::RegisteredStatus;
 use crate::pack::tool::SERVER_PREFIX;
 
 use agent::definition::{self, DefinitionContext};
-use agent::team::{self, SubAgentFile, WorkerFile};
+use agent::team::{self, AgentFile};
 use agent::tool_use::{self, ToolUsers};
-use folder::ParsedPack;
+use folder::{ParsedFile, ParsedPack};
 use json_schema::SchemaFiles;
 use manifest::CheckedManifest;
 use model::provider::{self, CheckedProviders};
@@ -114,17 +114,11 @@ fn checked(
         locales: texts.locales,
         models,
     };
-    let agents = check_agents(&parsed, &parts, (&agents, &workers), findings);
-    let orchestrator = agents.orchestrator.filter(|_| !findings.has_errors())?;
-    Some(assemble(
-        files,
-        parsed,
-        parts,
-        (orchestrator, agents.sub_agents, agents.workers),
-    ))
+    let agents = check_agents(&parsed, &parts, (&agents, &workers), findings)?;
+    (!findings.has_errors()).then(|| assemble(files, parsed, parts, agents))
 }
 
-/// The checked content of the files that are not about agents.
+/// The checked content of the files that are not about agents, for [`assemble`].
 struct PackParts {
     manifest: CheckedManifest,
     connectors: CheckedConnectors,
@@ -144,12 +138,8 @@ struct ModelParts {
     uses: Vec<ModelUse>,
 }
 
-/// The definitions of the agents; no orchestrator if its file is broken.
-struct AgentParts {
-    orchestrator: Option<AgentDefinition>,
-    sub_agents: Vec<AgentDefinition>,
-    workers: Vec<AgentDefinition>,
-}
+/// The definitions: the orchestrator, the sub-agents, the workers.
+type AgentParts = (AgentDefinition, Vec<AgentDefinition>, Vec<AgentDefinition>);
 
 /// Every render key has a text in the form that is shown, and every text has a key that uses it.
 fn check_texts(
@@ -172,7 +162,7 @@ fn check_texts(
     }
 }
 
-/// The vertical of each sub-agent.
+/// The vertical of each sub-agent of a [`ParsedPack`].
 fn verticals(parsed: &ParsedPack) -> BTreeMap<String, String> {
     let agents = parsed.agents.iter().filter_map(|agent| {
         let id = agent.source.as_ref()?.id.as_ref()?;
@@ -200,7 +190,7 @@ fn check_models(
     };
     let text = files.get(routing::FILE);
     let routing = routing::check(parsed.routing.as_ref(), text, &context, findings);
-    let prices = price::check(parsed.prices.as_ref(), findings);
+    let prices = price::check(parsed.prices.as_ref());
     let mut uses = name::uses(parsed);
     uses.extend(routing.uses.iter().cloned());
     name::check_cassettes(&uses, parsed, findings);
@@ -214,21 +204,17 @@ fn check_models(
 }
 
 /// The definitions, each alone and all together; `agents` and `workers` are the ids of the
-/// sub-agents and workers.
+/// sub-agents and workers. `None` if the orchestrator's file is broken.
 fn check_agents(
     parsed: &ParsedPack,
     parts: &PackParts,
     (agents, workers): (&KnownNames, &KnownNames),
     findings: &mut Findings,
-) -> AgentParts {
-    let prompts = parsed.prompts.iter().map(|prompt| prompt.name.clone());
+) -> Option<AgentParts> {
     let context = DefinitionContext {
         manifest: &parts.manifest,
         providers: &parts.models.providers.known_names,
-        prompts: &KnownNames {
-            names: prompts.collect(),
-            incomplete: false,
-        },
+        prompts: &KnownNames::complete(parsed.prompts.iter().map(|prompt| &prompt.name)),
         tools: &parts.tools.known_names,
         servers: &parts.servers.known_names,
     };
@@ -237,28 +223,29 @@ fn check_agents(
         definition::orchestrator(&mut report, source, &context)
     });
     let mut sub_agents = Vec::new();
-    for parsed in &parsed.agents {
-        if let Some(source) = &parsed.source {
-            let mut report = FileReport::new(&parsed.file, findings);
-            sub_agents.push(SubAgentFile {
-                file: &parsed.file,
-                source,
-                definition: definition::sub_agent(&mut report, source, &parsed.name, &context),
-            });
-        }
+    for (file, name, source) in parsed.agents.iter().filter_map(ParsedFile::parts) {
+        let mut report = FileReport::new(file, findings);
+        sub_agents.push(AgentFile {
+            file,
+            fields: source.common(),
+            aliases: &source.aliases,
+            emits: &source.emits,
+            definition: definition::sub_agent(&mut report, source, name, &context),
+        });
     }
     let mut worker_files = Vec::new();
-    for parsed in &parsed.workers {
-        if let Some(source) = &parsed.source {
-            let mut report = FileReport::new(&parsed.file, findings);
-            worker_files.push(WorkerFile {
-                file: &parsed.file,
-                source,
-                definition: definition::worker(&mut report, source, &parsed.name, &context),
-            });
-        }
+    for (file, name, source) in parsed.workers.iter().filter_map(ParsedFile::parts) {
+        let mut report = FileReport::new(file, findings);
+        worker_files.push(AgentFile {
+            file,
+            fields: source.common(),
+            aliases: &[],
+            emits: &[],
+            definition: definition::worker(&mut report, source, name, &context),
+        });
     }
-    team::check_names(orchestrator.as_ref(), &sub_agents, &worker_files, findings);
+    let all: Vec<&AgentFile<'_>> = sub_agents.iter().chain(&worker_files).collect();
+    team::check_names(orchestrator.as_ref(), &all, findings);
     team::check_emits(&sub_agents, &parts.statuses, &parts.tools, findings);
     if let Some(source) = &parsed.orchestrator {
         team::check_sub_agents(source, &sub_agents, (agents, workers), findings);
@@ -275,22 +262,14 @@ fn check_agents(
     }
     let sub_agents = sub_agents.into_iter().map(|file| file.definition);
     let workers = worker_files.into_iter().map(|file| file.definition);
-    AgentParts {
-        orchestrator,
-        sub_agents: sub_agents.collect(),
-        workers: workers.collect(),
-    }
+    Some((orchestrator?, sub_agents.collect(), workers.collect()))
 }
 
 fn assemble(
     files: &PackFiles,
     parsed: ParsedPack,
     parts: PackParts,
-    (orchestrator, sub_agents, workers): (
-        AgentDefinition,
-        Vec<AgentDefinition>,
-        Vec<AgentDefinition>,
-    ),
+    (orchestrator, sub_agents, workers): AgentParts,
 ) -> Pack {
     let agents = orchestrator.sub_agents.iter().filter_map(|listed| {
         let sub_agent = sub_agents.iter().find(|agent| agent.id == listed.id);
@@ -337,8 +316,12 @@ fn assemble(
 
 /// The positions of tools and tool servers, by the names that agents use for them.
 fn tool_positions(tools: &CheckedTools, servers: &CheckedServers) -> BTreeMap<String, (u64, u64)> {
-    let names = tools.known_names.names.iter().cloned();
-    let tools = names.zip(&tools.positions);
+    let tools = tools
+        .known_names
+        .names
+        .iter()
+        .cloned()
+        .zip(tools.positions.iter());
     let servers = servers.positions.iter();
     let servers = servers.map(|(name, position)| (format!("{SERVER_PREFIX}{name}"), position));
     let positions = tools.chain(servers);

@@ -51,7 +51,7 @@ pub struct PackFiles {
 
 impl PackFiles {
     /// Reads a folder. Hidden files and `evals/` are skipped; of a file that is too large, or of too
-    /// many files, only as much is read as [`crate::check`] needs to report it. A pipe, socket or
+    /// many files, only as much is read as [`crate::check()`] needs to report it. A pipe, socket or
     /// device is never opened: reading it may never end.
     pub fn read(dir: &Path) -> Result<Self, PackReadError> {
         let mut files = Self::default();
@@ -154,7 +154,7 @@ impl PackFiles {
     }
 }
 
-/// The maximum size of a file, by its path.
+/// The maximum size of a file of [`PackFiles`], by its path.
 pub(crate) fn bytes_max(path: &str) -> usize {
     match path.starts_with("cassettes/") {
         true => CASSETTE_BYTES_MAX,
@@ -179,7 +179,7 @@ impl Walk {
 }
 
 /// The text of a file; `None` if it is not a regular file. Invalid UTF-8 becomes U+FFFD, which
-/// [`crate::check`] reports.
+/// [`crate::check()`] reports.
 fn text(path: &Path, bytes_max: usize) -> Result<Option<String>, PackReadError> {
     let file = std::fs::File::open(path).map_err(PackReadError::at(path))?;
     // Asked again of what is open now: the name may mean something else than a moment ago.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::text::wording::{closest_name, one_line, quoted_list};
+use crate::text::wording::{did_you_mean, one_line, quoted_list};
 use crate::yaml::{Located, TextPosition};
 
 /// The severity of a [`PackFinding`].
@@ -23,7 +23,7 @@ impl fmt::Display for FindingLevel {
     }
 }
 
-/// One mistake that [`crate::check`] reports.
+/// One mistake that [`crate::check()`] reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackFinding {
     /// An error refuses the pack, a warning does not.
@@ -65,54 +65,15 @@ impl PackFinding {
         column: u64,
         message: impl Into<String>,
     ) -> Self {
-        Self::new(
-            FindingLevel::Error,
-            file.into(),
-            TextPosition { line, column },
-            message,
-        )
-    }
-
-    /// Makes a finding that does not refuse the pack.
-    pub fn warning(
-        file: impl Into<String>,
-        line: u64,
-        column: u64,
-        message: impl Into<String>,
-    ) -> Self {
-        Self::new(
-            FindingLevel::Warning,
-            file.into(),
-            TextPosition { line, column },
-            message,
-        )
-    }
-
-    fn new(
-        level: FindingLevel,
-        file: String,
-        position: TextPosition,
-        message: impl Into<String>,
-    ) -> Self {
         Self {
-            level,
-            file,
-            line: position.line,
-            column: position.column,
+            level: FindingLevel::Error,
+            file: file.into(),
+            line,
+            column,
             message: message.into(),
             instead: None,
             unregistered: false,
         }
-    }
-
-    pub(crate) fn mark_unregistered(&mut self) -> &mut Self {
-        self.unregistered = true;
-        self
-    }
-
-    /// Adds what to write instead.
-    pub(crate) fn suggest(&mut self, instead: impl Into<String>) {
-        self.instead = Some(instead.into());
     }
 }
 
@@ -125,8 +86,20 @@ pub(crate) struct KnownNames {
 }
 
 impl KnownNames {
+    /// Names that are all known.
+    pub(crate) fn complete(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            names: names.into_iter().map(Into::into).collect(),
+            incomplete: false,
+        }
+    }
+
     pub(crate) fn lacks(&self, name: &str) -> bool {
         !self.incomplete && !self.names.iter().any(|known| known == name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     /// The names of both; incomplete if one of them is.
@@ -138,76 +111,68 @@ impl KnownNames {
     }
 }
 
-/// The findings of all files so far.
+/// The [`PackFinding`]s of all files so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings(Vec<PackFinding>);
 
 impl Findings {
+    /// Adds a finding that refuses the pack; `instead` is empty if `message` says what to write.
     pub(crate) fn error(
         &mut self,
         file: &str,
         position: TextPosition,
         message: impl Into<String>,
-    ) -> &mut PackFinding {
-        self.add(FindingLevel::Error, file, position, message.into())
+        instead: impl Into<String>,
+    ) {
+        let instead = Some(instead.into()).filter(|instead| !instead.is_empty());
+        self.0.push(PackFinding {
+            instead,
+            ..PackFinding::error(file, position.line, position.column, message)
+        });
     }
 
+    /// As [`Self::error`], for a finding that does not refuse the pack.
     pub(crate) fn warning(
         &mut self,
         file: &str,
         position: TextPosition,
         message: impl Into<String>,
-    ) -> &mut PackFinding {
-        self.add(FindingLevel::Warning, file, position, message.into())
+        instead: impl Into<String>,
+    ) {
+        self.error(file, position, message, instead);
+        if let Some(finding) = self.0.last_mut() {
+            finding.level = FindingLevel::Warning;
+        }
     }
 
-    fn add(
-        &mut self,
-        level: FindingLevel,
-        file: &str,
-        position: TextPosition,
-        message: String,
-    ) -> &mut PackFinding {
-        self.0
-            .push(PackFinding::new(level, file.to_owned(), position, message));
-        self.0.last_mut().expect("one was pushed just now")
+    /// Marks the last finding as one about a status that an agent may not emit.
+    pub(crate) fn mark_unregistered(&mut self) {
+        if let Some(finding) = self.0.last_mut() {
+            finding.unregistered = true;
+        }
     }
 
-    /// Reports a name that is not known; `noun` says what it should name. `None` if it is known.
+    /// Reports a name that is not known, and returns true; `noun` says what it should name.
     pub(crate) fn unknown(
         &mut self,
         file: &str,
         name: &Located<String>,
         noun: &str,
         known: &KnownNames,
-    ) -> Option<&mut PackFinding> {
-        if !known.lacks(&name.value) {
-            return None;
+    ) -> bool {
+        let is_unknown = known.lacks(&name.value);
+        if is_unknown {
+            let message = format!("unknown {noun} `{}`", one_line(&name.value));
+            let (message, instead) = match known.names.is_empty() {
+                true => (format!("{message}: the pack has none"), String::new()),
+                false => {
+                    let instead = format!("one of {}", quoted_list(known.iter()));
+                    did_you_mean(message, &name.value, known.iter(), instead)
+                }
+            };
+            self.error(file, name.position, message, instead);
         }
-        let names = || known.names.iter().map(String::as_str);
-        let written = one_line(&name.value);
-        match closest_name(&name.value, names()) {
-            Some(suggestion) => {
-                let message = format!("unknown {noun} `{written}`, did you mean `{suggestion}`?");
-                self.error(file, name.position, message);
-            }
-            None if known.names.is_empty() => {
-                let message = format!("unknown {noun} `{written}`: the pack has none");
-                self.error(file, name.position, message);
-            }
-            None => {
-                self.error(file, name.position, format!("unknown {noun} `{written}`"))
-                    .suggest(format!("one of {}", quoted_list(names())));
-            }
-        }
-        self.0.last_mut()
-    }
-
-    /// True if something is reported at a position of a file.
-    pub(crate) fn has(&self, file: &str, position: TextPosition) -> bool {
-        let at = |finding: &PackFinding| (finding.line, finding.column);
-        let mut of_file = self.0.iter().filter(|finding| finding.file == file);
-        of_file.any(|finding| at(finding) == (position.line, position.column))
+        is_unknown
     }
 
     pub(crate) fn count(&self) -> usize {

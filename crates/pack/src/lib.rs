@@ -1,6 +1,6 @@
 //! Reads and checks packs: files in, checked values out, every mistake with its position.
 //!
-//! A pack is a folder: all that a team writes to put its agents on the platform. [`check`] reads the
+//! A pack is a folder: all that a team writes to put its agents on the platform. [`check()`] reads the
 //! folder and returns a [`Pack`] in which every name refers to something that exists, or every mistake
 //! at once: file, line, column, what is wrong, what to write instead.
 

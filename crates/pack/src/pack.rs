@@ -66,7 +66,7 @@ impl Default for PackLimits {
     }
 }
 
-/// A pack that passed [`crate::check`].
+/// A pack that passed [`crate::check()`].
 #[derive(Clone, Debug)]
 pub struct Pack {
     /// The pack's name, an id.
@@ -81,44 +81,44 @@ pub struct Pack {
     pub cap: u32,
     /// Limits of a turn; defaults where the pack sets none.
     pub limits: PackLimits,
-    /// Flags, sorted by name.
+    /// The [`FeatureFlag`]s, sorted by name.
     pub flags: Vec<FeatureFlag>,
     /// Names for models → `provider:model`.
     pub models: BTreeMap<String, String>,
-    /// The agent that talks to the user.
+    /// The [`AgentDefinition`] of the agent that talks to the user.
     pub orchestrator: AgentDefinition,
-    /// The sub-agents, in the order of the orchestrator's `sub_agents`.
+    /// The sub-agents, in the order of the orchestrator's [`AgentDefinition::sub_agents`].
     pub agents: Vec<AgentDefinition>,
-    /// The status ids that agents may emit.
+    /// The [`StatusRegistry`]: the status ids that agents may emit.
     pub registry: StatusRegistry,
     /// Prompt blocks by name.
     pub prompts: BTreeMap<String, String>,
-    /// Data services by name.
+    /// Each [`DataService`] by its name.
     pub services: BTreeMap<String, DataService>,
-    /// The kinds of data that the services return.
+    /// The kinds of data that [`Self::services`] return.
     pub enrichers: Vec<Enricher>,
-    /// The tools of `tools.yaml`, in its order.
+    /// Each [`ToolDef`] of `tools.yaml`, in its order.
     pub tools: Vec<ToolDef>,
-    /// MCP servers by name.
+    /// Each [`McpServer`] by its name.
     pub mcp_servers: BTreeMap<String, McpServer>,
     /// Agents that work in sessions of their own, for the agent that delegates to them.
     pub workers: Vec<AgentDefinition>,
-    /// The texts that users read, by language.
+    /// The [`LocaleTable`]: the texts that users read, by language.
     pub locales: LocaleTable,
-    /// How flags change what is shown.
+    /// How [`Self::flags`] change what is shown.
     pub overrides: Vec<RenderOverride>,
     /// Scripts of the scripted model: file name without folder and extension, YAML.
     pub scripts: Vec<(String, String)>,
     /// Recorded model calls: file name without folder and extension, JSON lines.
     pub cassettes: Vec<(String, String)>,
-    /// Model providers by name: those of `providers.yaml`, and the built-in ones that it does not
+    /// Each [`ProviderDef`] by its name: those of `providers.yaml`, and the built-in ones that it does not
     /// define.
     pub providers: BTreeMap<String, ProviderDef>,
     /// Which model serves which turn; `None` if every agent uses its own.
     pub routing: Option<RoutingPolicy>,
-    /// The prices of models.
+    /// The [`PriceTable`] of the models.
     pub prices: PriceTable,
-    /// Every use of a model by an agent or a rule, the orchestrator's first.
+    /// Every [`ModelUse`] by an agent or a rule, the orchestrator's first.
     pub uses: Vec<ModelUse>,
     /// Digests of tools and MCP servers before variables are filled in: tool, or `mcp:` and server
     /// → digest.
@@ -133,7 +133,7 @@ pub struct Pack {
 }
 
 impl Pack {
-    /// The versions that a turn of `cohort` is bound to.
+    /// The [`BoundVersions`] of a turn of `cohort`.
     pub fn versions(&self, cohort: &FlagCohort) -> BoundVersions {
         let definitions = self.definitions().full();
         BoundVersions {
@@ -144,7 +144,7 @@ impl Pack {
         }
     }
 
-    /// The flags that are on for a principal, and their digest.
+    /// The [`FlagCohort`] of a principal: the flags that are on for it, and their digest.
     pub fn cohort(&self, principal: &str) -> FlagCohort {
         let active = self.flags.iter().filter(|flag| flag.active(principal));
         let mut flags: Vec<String> = active.map(|flag| flag.name.clone()).collect();
@@ -164,12 +164,12 @@ impl Pack {
         }
     }
 
-    /// The tool of this name.
+    /// The [`ToolDef`] of this name.
     pub fn tool(&self, name: &str) -> Option<&ToolDef> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// The sub-agent of this id.
+    /// The sub-agent of this id, one of [`Self::agents`].
     pub fn agent(&self, id: &str) -> Option<&AgentDefinition> {
         self.agents.iter().find(|agent| agent.id == id)
     }
@@ -188,7 +188,7 @@ impl Pack {
         self.models.get(name).map_or(name, String::as_str)
     }
 
-    /// The providers that an agent or a rule uses, by name.
+    /// Those of [`Self::providers`] that an agent or a rule uses, by name.
     pub fn used_providers(&self) -> BTreeMap<&str, &ProviderDef> {
         let names = self.uses.iter().map(ModelUse::provider);
         names

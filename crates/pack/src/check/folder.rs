@@ -14,15 +14,16 @@ use crate::source::route::RoutingSource;
 use crate::source::status::EntrySource;
 use crate::source::text::{LocaleSource, OverridesSource};
 use crate::source::tool::ToolsSource;
-use crate::text::wording::closest_name;
-use crate::text::wording::one_line;
+use crate::text::wording::{closest_name, one_line};
 use crate::yaml::{Located, TextPosition};
 
+/// The status ids of the platform.
+pub(crate) const PLATFORM: &str = "platform/status_events.yaml";
 /// Files with a fixed path.
 const FIXED: [&str; 9] = [
     "pack.yaml",
     "orchestrator.yaml",
-    "platform/status_events.yaml",
+    PLATFORM,
     "connectors.yaml",
     "tools.yaml",
     "overrides.yaml",
@@ -37,6 +38,13 @@ pub(crate) struct ParsedFile<T> {
     /// The variable part of the path: a vertical's or a worker's folder, a language tag; else empty.
     pub(crate) name: String,
     pub(crate) source: Option<T>,
+}
+
+impl<T> ParsedFile<T> {
+    /// The file, its name and its content; `None` if it is broken.
+    pub(crate) fn parts(&self) -> Option<(&str, &str, &T)> {
+        Some((&self.file, &self.name, self.source.as_ref()?))
+    }
 }
 
 /// All files of a pack as their shapes.
@@ -59,18 +67,18 @@ pub(crate) struct ParsedPack {
     pub(crate) cassettes: Vec<(String, String)>,
 }
 
-/// The role of a file, by its path.
-enum FileRole<'a> {
-    Agent(&'a str),
-    Worker(&'a str),
-    Fragment(&'a str),
-    Prompt(&'a str),
-    Locale(&'a str),
-    Script(&'a str),
-    Cassette(&'a str),
+/// The role of a file, by its path: which list of a [`ParsedPack`] it is read into.
+#[derive(Clone, Copy)]
+enum FileRole {
+    Agent,
+    Worker,
+    Fragment,
+    Prompt,
+    Locale,
+    Script,
+    Cassette,
     /// A file that is read elsewhere, or never.
-    KnownNames,
-    Unknown,
+    Elsewhere,
 }
 
 /// True if the folder has too many files to be a pack, which is reported.
@@ -78,173 +86,200 @@ pub(crate) fn is_too_large(files: &PackFiles, findings: &mut Findings) -> bool {
     let is_too_large = files.iter().count() > FILES_MAX;
     if is_too_large {
         let message = format!("the folder has more than {FILES_MAX} files");
-        findings
-            .error("pack.yaml", TextPosition::TOP, message)
-            .suggest("a folder with nothing but the pack in it");
+        let instead = "a folder with nothing but the pack in it";
+        findings.error("pack.yaml", TextPosition::TOP, message, instead);
     }
     is_too_large
 }
 
+/// The role of a file and the variable part of its path; `None` if no file of a pack has this path.
+fn role(path: &str) -> Option<(FileRole, &str)> {
+    use FileRole as R;
+    let parts: Vec<&str> = path.split('/').collect();
+    Some(match parts[..] {
+        ["verticals", vertical, "agent.yaml"] => (R::Agent, vertical),
+        ["verticals", vertical, "status_events.yaml"] => (R::Fragment, vertical),
+        ["workers", id, "agent.yaml"] => (R::Worker, id),
+        ["prompts", file] => (R::Prompt, file.strip_suffix(".md")?),
+        ["locales", file] => (R::Locale, file.strip_suffix(".yaml")?),
+        ["scripts", file] => (R::Script, file.strip_suffix(".yaml")?),
+        ["cassettes", file] => (R::Cassette, file.strip_suffix(".jsonl")?),
+        ["schemas", file] if file.ends_with(".json") => (R::Elsewhere, ""),
+        ["evals", ..] | [.., "LICENSE"] => (R::Elsewhere, ""),
+        [.., file] if file.eq_ignore_ascii_case("readme.md") => (R::Elsewhere, ""),
+        _ if FIXED.contains(&path) => (R::Elsewhere, ""),
+        _ => return None,
+    })
+}
+
 pub(crate) fn read(files: &PackFiles, findings: &mut Findings) -> ParsedPack {
+    let mut reader = FolderReader { files, findings };
+    let manifest = "`name: my_pack` and `version: \"1.0.0\"`";
+    let orchestrator = "`kind: orchestrator` with id, version, description and prompt_blocks";
     let mut folder = ParsedPack {
-        manifest: required(
-            files,
-            "pack.yaml",
-            "`name: my_pack` and `version: \"1.0.0\"`",
-            findings,
-        ),
-        orchestrator: required(
-            files,
-            "orchestrator.yaml",
-            "`kind: orchestrator` with id, version, description and prompt_blocks",
-            findings,
-        ),
+        manifest: reader.required("pack.yaml", manifest),
+        orchestrator: reader.required("orchestrator.yaml", orchestrator),
         agents: Vec::new(),
         workers: Vec::new(),
         fragments: Vec::new(),
-        connectors: optional(files, "connectors.yaml", findings),
-        tools: optional(files, "tools.yaml", findings),
-        overrides: optional(files, "overrides.yaml", findings),
-        providers: optional(files, "providers.yaml", findings),
-        routing: optional(files, "routing.yaml", findings),
-        prices: optional(files, "prices.yaml", findings),
+        connectors: reader.optional("connectors.yaml"),
+        tools: reader.optional("tools.yaml"),
+        overrides: reader.optional("overrides.yaml"),
+        providers: reader.optional("providers.yaml"),
+        routing: reader.optional("routing.yaml"),
+        prices: reader.optional("prices.yaml"),
         locales: Vec::new(),
         prompts: Vec::new(),
         scripts: Vec::new(),
         cassettes: Vec::new(),
     };
     for (path, reason) in files.skipped() {
-        findings
-            .warning(path, TextPosition::TOP, reason)
-            .suggest("a file of the pack here, or nothing");
+        reader.warning(
+            path,
+            reason.to_owned(),
+            "a file of the pack here, or nothing",
+        );
     }
     // The platform's ids come first.
-    if files.get("platform/status_events.yaml").is_some() {
-        folder.fragments.push(parsed_file(
-            files,
-            "platform/status_events.yaml",
-            "",
-            findings,
-        ));
+    if files.get(PLATFORM).is_some() {
+        folder.fragments.push(reader.file(PLATFORM, ""));
     }
     for (path, _) in files.iter() {
-        match role(path) {
-            FileRole::Agent(vertical) => folder
-                .agents
-                .push(parsed_file(files, path, vertical, findings)),
-            FileRole::Worker(id) => folder.workers.push(parsed_file(files, path, id, findings)),
-            FileRole::Fragment(vertical) => folder
-                .fragments
-                .push(parsed_file(files, path, vertical, findings)),
-            FileRole::Locale(tag) => folder.locales.push(parsed_file(files, path, tag, findings)),
-            FileRole::Prompt(block) => folder.prompts.push(prompt(files, path, block, findings)),
-            FileRole::Script(name) => {
-                if let Some(text) = text(files, path, findings) {
-                    folder.scripts.push((name.to_owned(), text.to_owned()));
-                }
-            }
-            FileRole::Cassette(name) => {
-                if let Some(text) = text(files, path, findings) {
-                    folder.cassettes.push((name.to_owned(), text.to_owned()));
-                }
-            }
-            FileRole::KnownNames => {}
-            FileRole::Unknown
-                if FIXED
-                    .iter()
-                    .any(|suggestion| is_variant_of(files, path, suggestion)) =>
-            {
-                report_misnamed(path, findings);
-            }
-            FileRole::Unknown => report_unread(path, findings),
+        let Some((role, name)) = role(path) else {
+            reader.report_unread(path);
+            continue;
+        };
+        match role {
+            FileRole::Agent => folder.agents.push(reader.file(path, name)),
+            FileRole::Worker => folder.workers.push(reader.file(path, name)),
+            FileRole::Fragment => folder.fragments.push(reader.file(path, name)),
+            FileRole::Locale => folder.locales.push(reader.file(path, name)),
+            FileRole::Prompt => folder.prompts.push(reader.prompt(path, name)),
+            FileRole::Script => folder.scripts.extend(reader.named_text(path, name)),
+            FileRole::Cassette => folder.cassettes.extend(reader.named_text(path, name)),
+            FileRole::Elsewhere => {}
         }
     }
     folder
 }
 
-fn role(path: &str) -> FileRole<'_> {
-    let parts: Vec<&str> = path.split('/').collect();
-    match parts[..] {
-        ["verticals", vertical, "agent.yaml"] => FileRole::Agent(vertical),
-        ["workers", id, "agent.yaml"] => FileRole::Worker(id),
-        ["verticals", vertical, "status_events.yaml"] => FileRole::Fragment(vertical),
-        ["prompts", file] => file
-            .strip_suffix(".md")
-            .map_or(FileRole::Unknown, FileRole::Prompt),
-        ["locales", file] => file
-            .strip_suffix(".yaml")
-            .map_or(FileRole::Unknown, FileRole::Locale),
-        ["scripts", file] => file
-            .strip_suffix(".yaml")
-            .map_or(FileRole::Unknown, FileRole::Script),
-        ["cassettes", file] => file
-            .strip_suffix(".jsonl")
-            .map_or(FileRole::Unknown, FileRole::Cassette),
-        ["schemas", file] if file.ends_with(".json") => FileRole::KnownNames,
-        ["evals", ..] => FileRole::KnownNames,
-        [.., file] if file.eq_ignore_ascii_case("readme.md") || file == "LICENSE" => {
-            FileRole::KnownNames
-        }
-        _ if FIXED.contains(&path) => FileRole::KnownNames,
-        _ => FileRole::Unknown,
+/// Reads [`PackFiles`], and reports those that cannot be read.
+struct FolderReader<'a> {
+    files: &'a PackFiles,
+    findings: &'a mut Findings,
+}
+
+impl FolderReader<'_> {
+    fn warning(&mut self, path: &str, message: String, instead: &str) {
+        let position = TextPosition::TOP;
+        self.findings.warning(path, position, message, instead);
     }
-}
 
-fn report_unread(path: &str, findings: &mut Findings) {
-    let yaml = path.strip_suffix(".yml").map(|stem| format!("{stem}.yaml"));
-    let suggestion = match yaml {
-        Some(yaml) if !matches!(role(&yaml), FileRole::Unknown) => Some(yaml),
-        _ => closest_path(path),
-    };
-    match suggestion {
-        Some(suggestion) => {
-            let message = format!("nothing reads this file, did you mean `{suggestion}`?");
-            findings.warning(path, TextPosition::TOP, message);
-        }
-        None => findings
-            .warning(path, TextPosition::TOP, "nothing reads this file")
-            .suggest("it outside of the pack, or the name of a file that a pack can have"),
+    /// The content of a file; `None` if it is broken, which is reported.
+    fn source<T: DeserializeOwned + PackFile>(&mut self, path: &str) -> Option<T> {
+        schema::read(path, text(self.files, path, self.findings)?, self.findings)
     }
-}
 
-/// True if `path` is the missing file `suggestion` but for its extension or its case.
-fn is_variant_of(files: &PackFiles, path: &str, suggestion: &str) -> bool {
-    let stem = |path: &str| {
-        path.rsplit_once('.')
-            .map(|(stem, _)| stem.to_ascii_lowercase())
-    };
-    let lower = path.to_ascii_lowercase();
-    files.get(suggestion).is_none()
-        && stem(path) == stem(suggestion)
-        && (lower.ends_with(".yml") || lower.ends_with(".yaml"))
-}
+    fn required<T: DeserializeOwned + PackFile>(&mut self, path: &str, example: &str) -> Option<T> {
+        if self.files.get(path).is_none() {
+            if !self.is_misnamed(path) {
+                let position = TextPosition::TOP;
+                self.findings
+                    .error(path, position, "the file is missing", example);
+            }
+            return None;
+        }
+        self.source(path)
+    }
 
-/// Reports a file that would be read under its right name: an error, because the pack changes
-/// without it.
-fn report_misnamed(path: &str, findings: &mut Findings) {
-    let lower = path.to_ascii_lowercase();
-    let stem = lower
-        .rsplit_once('.')
-        .map_or(lower.as_str(), |(stem, _)| stem);
-    let message = format!("nothing reads this file, did you mean `{stem}.yaml`?");
-    findings.error(path, TextPosition::TOP, message);
+    fn optional<T: DeserializeOwned + PackFile + Default>(&mut self, path: &str) -> Option<T> {
+        match self.files.get(path) {
+            Some(_) => self.source(path),
+            None => (!self.is_misnamed(path)).then(T::default),
+        }
+    }
+
+    fn file<T: DeserializeOwned + PackFile>(&mut self, path: &str, name: &str) -> ParsedFile<T> {
+        ParsedFile {
+            file: path.to_owned(),
+            name: name.to_owned(),
+            source: self.source(path),
+        }
+    }
+
+    fn named_text(&mut self, path: &str, name: &str) -> Option<(String, String)> {
+        let text = text(self.files, path, self.findings)?;
+        Some((name.to_owned(), text.to_owned()))
+    }
+
+    fn prompt(&mut self, path: &str, block: &str) -> ParsedFile<String> {
+        let text = text(self.files, path, self.findings);
+        if text.is_some_and(|text| text.trim().is_empty()) {
+            let instead = "what the agent is to be told";
+            let position = TextPosition::TOP;
+            self.findings
+                .error(path, position, "the prompt is empty", instead);
+        }
+        for (position, name) in text.map(unknown_placeholders).unwrap_or_default() {
+            let message = format!("nothing fills in `{{{{{}}}}}`", one_line(name));
+            let (message, instead) = match closest_name(name.trim(), PLACEHOLDERS) {
+                Some(meant) => (format!("{message}, did you mean `{{{{{meant}}}}}`?"), ""),
+                None => (message, "`{{cap}}`, the one that is filled in, or no `{{`"),
+            };
+            self.findings.error(path, position, message, instead);
+        }
+        ParsedFile {
+            file: path.to_owned(),
+            name: block.to_owned(),
+            source: text.map(str::to_owned),
+        }
+    }
+
+    /// Reports a file that nothing reads. A file that would be read under its right name is an
+    /// error, because the pack changes without it.
+    fn report_unread(&mut self, path: &str) {
+        let unread = "nothing reads this file";
+        let mut fixed = FIXED.iter();
+        if let Some(meant) = fixed.find(|meant| self.is_variant_of(path, meant)) {
+            let message = format!("{unread}, did you mean `{meant}`?");
+            return self.findings.error(path, TextPosition::TOP, message, "");
+        }
+        let yaml = path.strip_suffix(".yml").map(|stem| format!("{stem}.yaml"));
+        let yaml = yaml.filter(|yaml| role(yaml).is_some());
+        match yaml.or_else(|| closest_path(path)) {
+            Some(meant) => self.warning(path, format!("{unread}, did you mean `{meant}`?"), ""),
+            None => {
+                let instead = "it outside of the pack, or the name of a file that a pack can have";
+                self.warning(path, unread.to_owned(), instead);
+            }
+        }
+    }
+
+    /// True if `path` is the missing file `meant` but for its extension or its case.
+    fn is_variant_of(&self, path: &str, meant: &str) -> bool {
+        let lower = path.to_ascii_lowercase();
+        let stem = lower.strip_suffix(".yml").or(lower.strip_suffix(".yaml"));
+        self.files.get(meant).is_none() && stem.is_some() && stem == meant.strip_suffix(".yaml")
+    }
+
+    /// True if the pack has the missing file `meant` under a wrong name, which is reported
+    /// elsewhere.
+    fn is_misnamed(&self, meant: &str) -> bool {
+        let mut paths = self.files.iter();
+        paths.any(|(path, _)| self.is_variant_of(path, meant))
+    }
 }
 
 /// The path that was probably meant.
 fn closest_path(path: &str) -> Option<String> {
-    if let Some((dir, file)) = path.rsplit_once('/')
-        && dir.starts_with("verticals/")
-    {
-        let suggestion = closest_name(file, ["agent.yaml", "status_events.yaml"])?;
-        return Some(format!("{dir}/{suggestion}"));
-    }
-    if let Some(("workers", rest)) = path.split_once('/')
-        && let Some((id, file)) = rest.split_once('/')
-    {
-        closest_name(file, ["agent.yaml"])?;
-        return Some(format!("workers/{id}/agent.yaml"));
-    }
-    closest_name(path, FIXED).map(str::to_owned)
+    let (dir, file) = path.rsplit_once('/').unwrap_or_default();
+    let files: &[&str] = match dir.split('/').collect::<Vec<_>>()[..] {
+        ["verticals", _, ..] => &["agent.yaml", "status_events.yaml"],
+        ["workers", _] => &["agent.yaml"],
+        _ => return closest_name(path, FIXED).map(str::to_owned),
+    };
+    let meant = closest_name(file, files.iter().copied())?;
+    Some(format!("{dir}/{meant}"))
 }
 
 /// The text of a file; `None` if it is too large or not UTF-8, which is reported.
@@ -255,100 +290,18 @@ pub(crate) fn text<'a>(
 ) -> Option<&'a str> {
     let text = files.get(path)?;
     let most = bytes_max(path);
-    if text.len() > most {
-        let message = format!("the file has more than {most} bytes");
-        findings
-            .error(path, TextPosition::TOP, message)
-            .suggest("a shorter file");
-        return None;
-    }
-    if text.contains('\u{fffd}') {
-        findings
-            .error(path, TextPosition::TOP, "the file is not UTF-8 text")
-            .suggest("it again as UTF-8");
-        return None;
-    }
-    Some(text)
-}
-
-/// True if the pack has the missing file under a wrong name, which is reported elsewhere.
-fn is_misnamed(files: &PackFiles, suggestion: &str) -> bool {
-    files
-        .iter()
-        .any(|(path, _)| is_variant_of(files, path, suggestion))
-}
-
-fn required<T: DeserializeOwned + PackFile>(
-    files: &PackFiles,
-    path: &str,
-    example: &str,
-    findings: &mut Findings,
-) -> Option<T> {
-    if files.get(path).is_none() {
-        if !is_misnamed(files, path) {
-            findings
-                .error(path, TextPosition::TOP, "the file is missing")
-                .suggest(example);
-        }
-        return None;
-    }
-    schema::read(path, text(files, path, findings)?, findings)
-}
-
-fn optional<T: DeserializeOwned + PackFile + Default>(
-    files: &PackFiles,
-    path: &str,
-    findings: &mut Findings,
-) -> Option<T> {
-    if files.get(path).is_none() {
-        return (!is_misnamed(files, path)).then(T::default);
-    }
-    schema::read(path, text(files, path, findings)?, findings)
-}
-
-fn parsed_file<T: DeserializeOwned + PackFile>(
-    files: &PackFiles,
-    path: &str,
-    name: &str,
-    findings: &mut Findings,
-) -> ParsedFile<T> {
-    let text = text(files, path, findings);
-    ParsedFile {
-        file: path.to_owned(),
-        name: name.to_owned(),
-        source: text.and_then(|text| schema::read(path, text, findings)),
-    }
-}
-
-fn prompt(
-    files: &PackFiles,
-    path: &str,
-    block: &str,
-    findings: &mut Findings,
-) -> ParsedFile<String> {
-    let text = text(files, path, findings);
-    if text.is_some_and(|text| text.trim().is_empty()) {
-        findings
-            .error(path, TextPosition::TOP, "the prompt is empty")
-            .suggest("what the agent is to be told");
-    }
-    for (position, name) in text.map(unknown_placeholders).unwrap_or_default() {
-        let message = format!("nothing fills in `{{{{{}}}}}`", one_line(name));
-        match closest_name(name.trim(), PLACEHOLDERS) {
-            Some(suggestion) => {
-                let message = format!("{message}, did you mean `{{{{{suggestion}}}}}`?");
-                findings.error(path, position, message);
-            }
-            None => findings
-                .error(path, position, message)
-                .suggest("`{{cap}}`, the one that is filled in, or no `{{`"),
-        }
-    }
-    ParsedFile {
-        file: path.to_owned(),
-        name: block.to_owned(),
-        source: text.map(str::to_owned),
-    }
+    let (message, instead) = if text.len() > most {
+        (
+            format!("the file has more than {most} bytes"),
+            "a shorter file",
+        )
+    } else if text.contains('\u{fffd}') {
+        ("the file is not UTF-8 text".to_owned(), "it again as UTF-8")
+    } else {
+        return Some(text);
+    };
+    findings.error(path, TextPosition::TOP, message, instead);
+    None
 }
 
 /// The placeholders that are filled in in a prompt.

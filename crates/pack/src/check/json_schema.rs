@@ -9,9 +9,8 @@ use crate::check::folder;
 use crate::check::report::FileReport;
 use crate::complexity::{self, ComplexityLimit, SchemaCost};
 use crate::files::PackFiles;
-use crate::finding::{Findings, KnownNames};
-use crate::text::wording::closest_name;
-use crate::text::wording::one_line;
+use crate::finding::Findings;
+use crate::text::wording::{did_you_mean, one_line};
 use crate::yaml::{self, Located, TextPosition};
 
 /// The schema files: path → schema, `None` if it is broken.
@@ -42,9 +41,9 @@ impl<'a> SchemaFiles<'a> {
             Value::Object(_) => {
                 if let Err(error) = usable(&field.value) {
                     let example = "for example `{type: object, properties: {…}}`";
-                    report
-                        .error(field.position, format!("`{name}` {}", error.message))
-                        .suggest(error.instead.unwrap_or(example));
+                    let message = format!("`{name}` {}", error.message);
+                    let instead = error.instead.unwrap_or(example);
+                    report.error(field.position, message, instead);
                     return None;
                 }
                 Some(field.value.clone())
@@ -52,32 +51,20 @@ impl<'a> SchemaFiles<'a> {
             Value::String(path) => match self.files.get(path.as_str()) {
                 Some(schema) => schema.clone(),
                 None => {
-                    self.report_missing(report, field.position, path);
+                    let message = format!("there is no file `{}` in the pack", one_line(path));
+                    let instead = "the path of a file in `schemas/`, ending in `.json`";
+                    let paths = self.files.keys().copied();
+                    let (message, instead) = did_you_mean(message, path, paths, instead);
+                    report.error(field.position, message, instead);
                     None
                 }
             },
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-                report
-                    .error(field.position, format!("`{name}` is not a JSON Schema"))
-                    .suggest("`{type: object, …}`, or a path such as `schemas/offer_list.json`");
+                let message = format!("`{name}` is not a JSON Schema");
+                let instead = "`{type: object, …}`, or a path such as `schemas/offer_list.json`";
+                report.error(field.position, message, instead);
                 None
             }
-        }
-    }
-
-    fn report_missing(&self, report: &mut FileReport<'_>, position: TextPosition, path: &str) {
-        let known_names = KnownNames {
-            names: self.files.keys().map(|path| (*path).to_owned()).collect(),
-            incomplete: false,
-        };
-        let message = format!("there is no file `{}` in the pack", one_line(path));
-        match closest_name(path, known_names.names.iter().map(String::as_str)) {
-            Some(suggestion) => {
-                report.error(position, format!("{message}, did you mean `{suggestion}`?"));
-            }
-            None => report
-                .error(position, message)
-                .suggest("the path of a file in `schemas/`, ending in `.json`"),
         }
     }
 }
@@ -93,23 +80,16 @@ fn file(files: &PackFiles, path: &str, findings: &mut Findings) -> Option<Value>
             };
             let message = error.to_string();
             let message = message.split(" at line ").next().unwrap_or_default();
-            findings.error(
-                path,
-                position,
-                format!("this is not JSON: {}", one_line(message)),
-            );
+            let message = format!("this is not JSON: {}", one_line(message));
+            findings.error(path, position, message, "");
             return None;
         }
     };
     if let Err(error) = usable(&schema) {
         let example = "for example `{\"type\": \"object\", \"properties\": {…}}`";
-        findings
-            .error(
-                path,
-                position(text, &error.pointer),
-                format!("this {}", error.message),
-            )
-            .suggest(error.instead.unwrap_or(example));
+        let message = format!("this {}", error.message);
+        let instead = error.instead.unwrap_or(example);
+        findings.error(path, position(text, &error.pointer), message, instead);
         return None;
     }
     Some(schema)

@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::check::report::{FileReport, is_id, text_of, value_or};
+use crate::check::report::{FileReport, is_id, text_of};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::PackLimits;
 use crate::pack::flag::{FeatureFlag, FlagRollout};
-use crate::pack::locale::is_tag;
 use crate::source::form::ShortOrLong;
 use crate::source::manifest::{LimitsSource, ManifestSource, RolloutSource};
-use crate::text::wording::one_line;
-use crate::yaml::{Located, TextPosition};
+use crate::yaml::TextPosition;
 
 const FILE: &str = "pack.yaml";
 /// The prefix of every flag (S1-060).
 const FLAG_PREFIX: &str = "ai_assistant_";
 /// The default of `fan_out.cap`.
-const CAP_DEFAULT: u64 = 3;
+const CAP_DEFAULT: u32 = 3;
 
 /// The content of `pack.yaml`.
 #[derive(Default)]
@@ -61,74 +59,45 @@ pub(crate) fn check(source: Option<&ManifestSource>, findings: &mut Findings) ->
             ..CheckedManifest::default()
         };
     };
-    let mut report = FileReport {
-        file: FILE,
-        findings,
-    };
+    let mut report = FileReport::new(FILE, findings);
+    let models = source.models.0.iter();
+    let locale = source.default_locale.as_ref();
     CheckedManifest {
         name: text_of(&source.name),
-        version: report.text(&source.version, "version", "version: \"1.0.0\""),
-        default_locale: locale(&mut report, source.default_locale.as_ref()),
-        locale_position: source
-            .default_locale
-            .as_ref()
-            .map_or(TextPosition::TOP, |tag| tag.position),
+        version: text_of(&source.version),
+        default_locale: locale.map_or("en".to_owned(), |tag| tag.value.replace('_', "-")),
+        locale_position: locale.map_or(TextPosition::TOP, |tag| tag.position),
         cap: source
             .fan_out
             .as_ref()
-            .map_or(CAP_DEFAULT, |fan_out| value_or(&fan_out.cap, CAP_DEFAULT)) as u32,
-        limits: source
-            .limits
-            .as_ref()
-            .map_or_else(PackLimits::default, limits),
+            .and_then(|fan_out| fan_out.cap)
+            .unwrap_or(CAP_DEFAULT),
+        limits: source.limits.as_ref().map(limits).unwrap_or_default(),
         flags: flags(&mut report, source),
-        models: models(&mut report, source),
+        models: models
+            .map(|(name, model)| (name.value.clone(), model.value.clone()))
+            .collect(),
         incomplete: false,
     }
 }
 
-fn locale(report: &mut FileReport<'_>, tag: Option<&Located<String>>) -> String {
-    let Some(tag) = tag else {
-        return "en".to_owned();
-    };
-    if !is_tag(&tag.value) {
-        let message = format!("`{}` is not a language tag", one_line(&tag.value));
-        report
-            .error(tag.position, message)
-            .suggest("for example `en` or `es-MX`");
-    }
-    tag.value.replace('_', "-")
-}
-
 fn limits(source: &LimitsSource) -> PackLimits {
     let default = PackLimits::default();
-    let number =
-        |field: &Option<Located<u64>>, default: u32| value_or(field, default.into()) as u32;
     PackLimits {
-        workers_max: number(&source.workers_max, default.workers_max),
-        sub_agent_timeout_ms: value_or(&source.sub_agent_timeout_ms, default.sub_agent_timeout_ms),
-        calls_max: number(&source.calls_max, default.calls_max),
-        tool_calls_max: number(&source.tool_calls_max, default.tool_calls_max),
-        turn_tokens_max: value_or(&source.turn_tokens_max, default.turn_tokens_max),
-        turn_cost_max_usd: source.turn_cost_max_usd.as_ref().map(|usd| usd.value),
-        status_window_ms: value_or(&source.status_window_ms, default.status_window_ms),
-        watchdog_ms: value_or(&source.watchdog_ms, default.watchdog_ms),
-        prior_context_chars: number(&source.prior_context_chars, default.prior_context_chars),
+        workers_max: source.workers_max.unwrap_or(default.workers_max),
+        sub_agent_timeout_ms: source
+            .sub_agent_timeout_ms
+            .unwrap_or(default.sub_agent_timeout_ms),
+        calls_max: source.calls_max.unwrap_or(default.calls_max),
+        tool_calls_max: source.tool_calls_max.unwrap_or(default.tool_calls_max),
+        turn_tokens_max: source.turn_tokens_max.unwrap_or(default.turn_tokens_max),
+        turn_cost_max_usd: source.turn_cost_max_usd,
+        status_window_ms: source.status_window_ms.unwrap_or(default.status_window_ms),
+        watchdog_ms: source.watchdog_ms.unwrap_or(default.watchdog_ms),
+        prior_context_chars: source
+            .prior_context_chars
+            .unwrap_or(default.prior_context_chars),
     }
-}
-
-fn models(report: &mut FileReport<'_>, source: &ManifestSource) -> BTreeMap<String, String> {
-    let mut models = BTreeMap::new();
-    for (name, model) in &source.models.0 {
-        if !is_model(&model.value) {
-            let message = format!("`{}` is not a model", one_line(&model.value));
-            report
-                .error(model.position, message)
-                .suggest("`provider:model`, for example `scripted:market`");
-        }
-        models.insert(name.value.clone(), model.value.clone());
-    }
-    models
 }
 
 /// True if `text` is `provider:model`.
@@ -139,18 +108,15 @@ pub(crate) fn is_model(text: &str) -> bool {
 }
 
 fn flags(report: &mut FileReport<'_>, source: &ManifestSource) -> Vec<FeatureFlag> {
-    let mut flags = Vec::new();
-    for (name, rollout) in &source.flags.0 {
-        let rollout = match &rollout.value {
+    let flags = source.flags.0.iter().map(|(name, rollout)| FeatureFlag {
+        name: name.value.clone(),
+        rollout: match &rollout.value {
             ShortOrLong::Short(true) => FlagRollout::On,
             ShortOrLong::Short(false) => FlagRollout::Off,
             ShortOrLong::Long(source) => rollout_of(report, rollout.position, source),
-        };
-        flags.push(FeatureFlag {
-            name: name.value.clone(),
-            rollout,
-        });
-    }
+        },
+    });
+    let mut flags: Vec<FeatureFlag> = flags.collect();
     flags.sort_by(|a, b| a.name.cmp(&b.name));
     flags
 }
@@ -164,9 +130,9 @@ fn rollout_of(
         (Some(share), None) => FlagRollout::Share(share.value),
         (None, Some(principals)) => FlagRollout::Principals(principals.clone()),
         (None, None) | (Some(_), Some(_)) => {
-            report
-                .error(home, "a flag says one thing about whom it is active for")
-                .suggest("`true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`");
+            let message = "a flag says one thing about whom it is active for";
+            let instead = "`true`, `false`, `{share: 0.25}` or `{principals: [user-42]}`";
+            report.error(home, message, instead);
             FlagRollout::Off
         }
     }

@@ -9,7 +9,7 @@ use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Value, json};
 
-use crate::finding::{Findings, KnownNames, PackFinding};
+use crate::finding::{Findings, KnownNames};
 use crate::source::form::ID_PATTERN;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
@@ -17,7 +17,7 @@ use crate::yaml::{Located, TextPosition};
 /// The longest time that a data service may take for one call (D-31): ten seconds.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
 
-/// A file and where findings about it go.
+/// A file and the [`Findings`] that those about it are added to.
 pub(crate) struct FileReport<'a> {
     pub(crate) file: &'a str,
     pub(crate) findings: &'a mut Findings,
@@ -32,30 +32,29 @@ impl<'a> FileReport<'a> {
         &mut self,
         position: TextPosition,
         message: impl Into<String>,
-    ) -> &mut PackFinding {
-        self.findings.error(self.file, position, message)
+        instead: impl Into<String>,
+    ) {
+        self.findings.error(self.file, position, message, instead);
     }
 
     pub(crate) fn warning(
         &mut self,
         position: TextPosition,
         message: impl Into<String>,
-    ) -> &mut PackFinding {
-        self.findings.warning(self.file, position, message)
+        instead: impl Into<String>,
+    ) {
+        self.findings.warning(self.file, position, message, instead);
     }
 
-    /// Reports a name that is not among the known ones; `noun` says what it should name.
-    pub(crate) fn unknown(&mut self, name: &Located<String>, noun: &str, known_names: &KnownNames) {
-        self.findings.unknown(self.file, name, noun, known_names);
+    /// Reports a name that is not among the [`KnownNames`]; `noun` says what it should name.
+    pub(crate) fn unknown(&mut self, name: &Located<String>, noun: &str, known: &KnownNames) {
+        self.findings.unknown(self.file, name, noun, known);
     }
 
     /// As [`Self::unknown`], for a status id that is emitted.
-    pub(crate) fn unregistered(&mut self, id: &Located<String>, known_names: &KnownNames) {
-        if let Some(finding) = self
-            .findings
-            .unknown(self.file, id, "status id", known_names)
-        {
-            finding.mark_unregistered();
+    pub(crate) fn unregistered(&mut self, id: &Located<String>, known: &KnownNames) {
+        if self.findings.unknown(self.file, id, "status id", known) {
+            self.findings.mark_unregistered();
         }
     }
 
@@ -68,39 +67,10 @@ impl<'a> FileReport<'a> {
         example: &str,
     ) -> Option<&'f Located<T>> {
         if field.is_none() {
-            self.error(entry, format!("`{name}` is missing"))
-                .suggest(format!("`{example}`"));
+            let message = format!("`{name}` is missing");
+            self.error(entry, message, format!("`{example}`"));
         }
         field.as_ref()
-    }
-
-    /// Text that must not be blank where it is written; `example` is what to write.
-    pub(crate) fn text(
-        &mut self,
-        field: &Option<Located<String>>,
-        name: &str,
-        example: &str,
-    ) -> String {
-        let Some(text) = field else {
-            return String::new();
-        };
-        if text.value.trim().is_empty() {
-            self.error(text.position, format!("`{name}` is empty"))
-                .suggest(format!("`{example}`"));
-        }
-        text.value.clone()
-    }
-
-    /// As [`Self::require`] and [`Self::text`].
-    pub(crate) fn require_text(
-        &mut self,
-        field: &Option<Located<String>>,
-        name: &str,
-        entry: TextPosition,
-        example: &str,
-    ) -> String {
-        self.require(field, name, entry, example);
-        self.text(field, name, example)
     }
 
     /// Reports each name that is twice in a list.
@@ -113,22 +83,9 @@ impl<'a> FileReport<'a> {
         for name in names {
             if seen.contains(&name.value.as_str()) {
                 let message = format!("`{}` stands twice in `{list}`", one_line(&name.value));
-                self.error(name.position, message).suggest("it once");
+                self.error(name.position, message, "it once");
             }
             seen.push(&name.value);
-        }
-    }
-
-    /// Reports the first entry of a map or list above `most`.
-    pub(crate) fn at_most(
-        &mut self,
-        first_extra: Option<TextPosition>,
-        most: usize,
-        entries: &str,
-    ) {
-        if let Some(position) = first_extra {
-            self.error(position, format!("more than {most} {entries}"))
-                .suggest("fewer");
         }
     }
 }
@@ -138,12 +95,14 @@ pub(crate) fn value_or<T: Copy>(field: &Option<Located<T>>, default: T) -> T {
     field.as_ref().map_or(default, |field| field.value)
 }
 
+/// The value of a field; `None` where it is left out.
+pub(crate) fn value_of<T: Clone>(field: &Option<Located<T>>) -> Option<T> {
+    field.as_ref().map(|field| field.value.clone())
+}
+
 /// The text of a field; empty where it is left out.
 pub(crate) fn text_of(field: &Option<Located<String>>) -> String {
-    field
-        .as_ref()
-        .map(|text| text.value.clone())
-        .unwrap_or_default()
+    value_of(field).unwrap_or_default()
 }
 
 /// The value that a word stands for; `None` if it is left out, or if the schema refused it.

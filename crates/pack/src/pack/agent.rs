@@ -50,7 +50,7 @@ pub struct AgentDefinition {
     pub id: String,
     /// The version that the agent's author wrote.
     pub version: String,
-    /// The role of the agent.
+    /// The [`AgentKind`] of the agent.
     pub kind: AgentKind,
     /// The vertical of a sub-agent: its folder. `None` for the orchestrator and workers.
     pub vertical: Option<String>,
@@ -64,7 +64,7 @@ pub struct AgentDefinition {
     pub prompt_blocks: Vec<String>,
     /// The tools that the agent may call; `mcp:<server>` for all tools of a server.
     pub tools: Vec<String>,
-    /// The sub-agents that the agent may call; empty for a sub-agent and a worker.
+    /// Each [`SubAgentRef`] that the agent may call; empty for a sub-agent and a worker.
     pub sub_agents: Vec<SubAgentRef>,
     /// The status ids that the agent may emit.
     pub emits: Vec<String>,

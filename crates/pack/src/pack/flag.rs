@@ -20,7 +20,7 @@ pub enum FlagRollout {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FeatureFlag {
     pub name: String,
-    /// For whom the flag is on.
+    /// The [`FlagRollout`]: for whom the flag is on.
     pub rollout: FlagRollout,
 }
 
@@ -44,7 +44,7 @@ fn point(flag: &str, principal: &str) -> f64 {
     bits as f64 / (1_u64 << 53) as f64
 }
 
-/// The flags that are on for a principal.
+/// The [`FeatureFlag`]s that are on for a principal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlagCohort {
     /// A digest of the definitions' versions, the registry's version and the active flags (D-20).

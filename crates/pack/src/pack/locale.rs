@@ -21,7 +21,7 @@ pub struct LocaleLine {
     pub phrase: Option<String>,
 }
 
-/// Texts by language and render key.
+/// Each [`LocaleLine`] by language and render key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocaleTable {
     default: String,

@@ -1,5 +1,7 @@
 //! Uses of models in a pack, with the position of each.
 
+use crate::yaml::TextPosition;
+
 /// One use of a model by an agent or a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelUse {
@@ -14,6 +16,13 @@ pub struct ModelUse {
 }
 
 impl ModelUse {
+    pub(crate) fn position(&self) -> TextPosition {
+        TextPosition {
+            line: self.line,
+            column: self.column,
+        }
+    }
+
     /// The part before the `:`.
     pub fn provider(&self) -> &str {
         let split = self.model.split_once(':');

@@ -18,7 +18,7 @@ pub struct RenderOverride {
     pub flag: String,
     /// The status or event type that changes.
     pub target: OverrideTarget,
-    /// The policy to use instead.
+    /// The [`RenderPolicy`] to use instead.
     pub policy: Option<RenderPolicy>,
     /// The key of the text to show instead.
     pub render_key: Option<String>,

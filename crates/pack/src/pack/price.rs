@@ -13,7 +13,7 @@ pub struct ModelPrice {
     pub cache_write: f64,
 }
 
-/// Prices by model: `provider:model`, or a prefix with `*`.
+/// Each [`ModelPrice`] by model: `provider:model`, or a prefix with `*`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceTable {
     /// Names and prices, sorted by name; names are unique.

@@ -97,7 +97,7 @@ pub struct ProviderDef {
     pub dialect: DialectName,
     /// The base URL with variables filled in, without a slash at the end.
     pub base_url: String,
-    /// Where the server finds the API key.
+    /// The [`ApiKeySource`]: where the server finds the API key.
     pub key: ApiKeySource,
     /// Additional headers of every request; names in lower case.
     pub headers: Vec<(String, String)>,

@@ -27,12 +27,12 @@ pub struct RoutingCondition {
     pub cost_above_usd: Option<f64>,
 }
 
-/// A rule that chooses a model.
+/// A rule that makes a [`ModelChoice`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutingRule {
     /// The rule's name; its number from 1 if it has no name.
     pub name: String,
-    /// When the rule matches.
+    /// The [`RoutingCondition`] of the turns that the rule matches.
     pub when: RoutingCondition,
     /// The model of a matching turn.
     pub choice: ModelChoice,

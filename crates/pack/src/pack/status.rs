@@ -28,7 +28,7 @@ pub struct RegisteredStatus {
     pub description: String,
     /// The key of the text in the locale files.
     pub render_key: String,
-    /// How the status is shown unless an override says otherwise.
+    /// How the status is shown unless a [`RenderOverride`](crate::RenderOverride) says otherwise.
     pub policy: RenderPolicy,
     /// The sub-agents that may emit the status.
     pub emitters: Vec<String>,
@@ -40,7 +40,7 @@ pub struct RegisteredStatus {
     pub fragment: String,
 }
 
-/// All status ids of a pack.
+/// Every [`RegisteredStatus`] of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusRegistry {
     /// The platform's statuses first, then vertical by vertical, in file order.

@@ -64,14 +64,14 @@ pub enum ToolKind {
         /// Shows one item or many.
         shape: RenderShape,
     },
-    /// Calls a built-in function.
+    /// Calls a function of the server itself.
     Direct(BuiltinFunction),
     /// Calls a service over HTTP.
     Http(HttpDef),
     Process(ProcessDef),
     /// Calls a tool of an MCP server.
     Mcp {
-        /// The server's name in the pack.
+        /// The name of the [`McpServer`] in the pack.
         server: String,
         /// The server's name for the tool.
         tool: String,
@@ -109,7 +109,7 @@ pub enum ToolMethod {
 pub struct HttpDef {
     pub method: ToolMethod,
     /// The address with variables filled in; `{field}` in path or query stands for a field of the
-    /// input.
+    /// input ([`template_parts`](crate::template_parts)).
     pub url: String,
     /// Additional query parameters; values may have `{field}` too.
     pub query: Vec<(String, String)>,
@@ -285,7 +285,7 @@ pub struct DataService {
     /// The address with variables filled in and without a slash at the end; empty for a service
     /// behind an MCP server.
     pub url: String,
-    /// The MCP server that the service is behind (`ccs_mcp`).
+    /// The [`McpServer`] that the service is behind (`ccs_mcp`).
     pub mcp: Option<String>,
     /// The maximum time for one request.
     pub timeout_ms: u64,
@@ -293,7 +293,7 @@ pub struct DataService {
     pub max_bytes: u64,
 }
 
-/// A kind of data that a service returns, by enricher id and domain type.
+/// A kind of data that a [`DataService`] returns, by enricher id and domain type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Enricher {
     /// The id that the service knows.

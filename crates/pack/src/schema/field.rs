@@ -4,7 +4,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 
 use super::instance::SubSchema;
-use crate::source::form::{ID_PATTERN, ID_RULE};
+use crate::source::form::{ID_PATTERN, ID_RULE, NOT_BLANK};
 use crate::text::wording::{closest_name, one_line, quoted_list};
 use crate::yaml::{Located, TextPosition, YamlNode, unexpected_kind, unknown_field};
 
@@ -15,11 +15,13 @@ pub(super) enum Severity {
     RenderShape,
     /// A number or a truth value that cannot be read: all but that value.
     Blank,
-    /// A value that is out of bounds or missing: everything.
+    /// A whole number that is out of bounds and may not fit its type: all but that value.
+    Bounds,
+    /// A value that is malformed or missing: everything.
     Value,
 }
 
-/// A field that its schema refuses.
+/// A field that its schema refuses, as a [`ValidationError`] in words.
 #[derive(Debug)]
 pub(super) struct FieldError {
     pub(super) severity: Severity,
@@ -75,6 +77,28 @@ impl<'n, 's> FieldTarget<'n, 's> {
 
     fn property(&self, name: &str) -> SubSchema<'s> {
         self.schema.step(&self.node.value, name)
+    }
+
+    /// The word for the value in messages.
+    fn noun(&self) -> String {
+        match self.is_item {
+            true => format!("entry of `{}`", self.name),
+            false => self.name.to_owned(),
+        }
+    }
+
+    /// The sentence about a blank text or an empty list, and what to write.
+    fn empty(&self) -> (String, Option<String>) {
+        match self.is_item {
+            true => (
+                format!("an entry of `{}` is empty", self.name),
+                Some("a text, or no entry".to_owned()),
+            ),
+            false => {
+                let (_, instead) = missing(self.name, self.schema);
+                (format!("`{}` is empty", self.name), instead)
+            }
+        }
     }
 }
 
@@ -132,30 +156,35 @@ pub(super) fn field_errors(
         }
         K::Pattern { .. } => {
             let text = error.instance().as_str().unwrap_or_default();
-            let noun = match target.is_item {
-                true => format!("entry of `{}`", target.name),
-                false => target.name.to_owned(),
-            };
-            value(malformed(text, &noun, target.schema.part))
+            match target.schema.part["pattern"] == NOT_BLANK {
+                true => value(target.empty()),
+                false => value(malformed(text, &target.noun(), target.schema.part)),
+            }
         }
         K::Minimum { .. } | K::Maximum { .. } => {
             let message = format!("`{}` is {}", target.name, error.instance());
-            value((message, range(target.schema.part)))
+            let words = (message, range(target.schema.part));
+            let severity = match target.schema.kinds().contains(&"integer") {
+                true => Severity::Bounds,
+                false => Severity::Value,
+            };
+            vec![field_error(severity, position, words)]
         }
         K::Constant { .. } | K::Enum { .. } => {
             let word = error.instance().as_str().unwrap_or_default();
             value(unknown_word(word, target.name, &target.schema.choices()))
         }
-        K::MaxItems { limit } => {
-            let index = limit.to_string();
-            let first_extra = target.node.step(&index).map(|item| item.position);
+        K::MinItems { .. } => value(target.empty()),
+        K::MaxItems { limit } | K::MaxProperties { limit } => {
+            let first_extra = target.node.nth(*limit as usize);
             let message = format!("`{}` has more than {limit} entries", target.name);
             let words = (message, Some("fewer".to_owned()));
-            vec![field_error(
-                Severity::Value,
-                first_extra.unwrap_or(position),
-                words,
-            )]
+            let position = first_extra.unwrap_or(position);
+            vec![field_error(Severity::Value, position, words)]
+        }
+        K::MaxLength { limit } => {
+            let message = format!("the {} has more than {limit} characters", target.noun());
+            value((message, Some("less".to_owned())))
         }
         K::Not { .. } | K::FalseSchema => {
             let message = description(target.schema.part).unwrap_or_default();
@@ -241,6 +270,7 @@ fn unknown_word(word: &str, name: &str, choices: &[&str]) -> (String, Option<Str
 
 /// Text that does not have the form that `schema` wants.
 fn malformed(text: &str, noun: &str, schema: &Value) -> (String, Option<String>) {
+    let noun = schema["title"].as_str().unwrap_or(noun);
     let message = format!("`{}` is not a valid {noun}", one_line(text));
     let rule = match schema["pattern"].as_str() {
         Some(ID_PATTERN) => Some(ID_RULE.to_owned()),
@@ -258,6 +288,7 @@ fn malformed(text: &str, noun: &str, schema: &Value) -> (String, Option<String>)
 /// pattern begins with.
 fn repaired(text: &str, schema: &Value) -> Option<String> {
     let pattern = schema["pattern"].as_str()?;
+    let pattern = Some(pattern).filter(|pattern| pattern.contains("[a-z0-9_]"))?;
     let validator = jsonschema::validator_for(schema).ok()?;
     let prefix = pattern.trim_start_matches('^').split('[').next()?;
     let lower = text.trim().to_ascii_lowercase();

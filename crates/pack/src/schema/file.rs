@@ -36,7 +36,7 @@ impl FileSchema {
             .flat_map(|error| field_errors(node, schema, &error))
             .collect();
         if has_wrong_shape(&errors) {
-            errors.retain(|error| error.severity != Severity::Value);
+            errors.retain(|error| !matches!(error.severity, Severity::Bounds | Severity::Value));
         }
         errors
     }
@@ -54,14 +54,15 @@ fn has_wrong_shape(errors: &[FieldError]) -> bool {
 }
 
 /// Reads a file and reports every field that its schema refuses. `None` if the text is not YAML or
-/// its shape is wrong; a number or truth value that cannot be read is left out.
+/// its shape is wrong; a number or truth value that cannot be read, or that is out of bounds, is
+/// left out.
 pub(crate) fn read<T: DeserializeOwned + PackFile>(
     file: &str,
     text: &str,
     findings: &mut Findings,
 ) -> Option<T> {
-    let mut report = |position, message: String, instead| {
-        findings.error(file, position, message).instead = instead;
+    let mut report = |position, message: String, instead: Option<String>| {
+        findings.error(file, position, message, instead.unwrap_or_default());
     };
     let mut node = match yaml::parse(text) {
         Ok(node) => node,
@@ -78,7 +79,7 @@ pub(crate) fn read<T: DeserializeOwned + PackFile>(
     let errors = T::schema().errors(&node);
     for error in &errors {
         report(error.position, error.message.clone(), error.instead.clone());
-        if error.severity == Severity::Blank {
+        if matches!(error.severity, Severity::Blank | Severity::Bounds) {
             blank(&mut node, &error.pointer);
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::form::Pairs;
 #[cfg(feature = "schema")]
-use super::form::{ID_PATTERN, id_names};
+use super::form::{ID_PATTERN, NOT_BLANK, id_names};
 use crate::yaml::Located;
 
 /// Data services and their enrichers.
@@ -45,26 +45,25 @@ pub(crate) struct ServiceSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EnricherSource {
-    #[cfg_attr(
-        feature = "schema",
-        schemars(required, regex(pattern = ID_PATTERN))
-    )]
+    #[cfg_attr(feature = "schema", schemars(required, regex(pattern = ID_PATTERN)))]
     pub(crate) enricher_id: Option<Located<String>>,
     /// The type of the enricher's data.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(required, regex(pattern = ID_PATTERN))
-    )]
+    #[cfg_attr(feature = "schema", schemars(required, regex(pattern = ID_PATTERN)))]
     pub(crate) domain_type: Option<Located<String>>,
     /// A name of `services`.
-    #[cfg_attr(feature = "schema", schemars(required))]
+    #[cfg_attr(feature = "schema", schemars(required, regex(pattern = NOT_BLANK)))]
     pub(crate) service: Option<Located<String>>,
-    /// The requested version, in quotes: `"1.2.0"`.
-    #[cfg_attr(feature = "schema", schemars(required))]
+    /// The requested version: numbers with points between them, in quotes: `"1.2.0"`.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(required, regex(pattern = "^[0-9]{1,9}([.][0-9]{1,9}){0,2}$"))
+    )]
     pub(crate) version: Option<Located<String>>,
     /// The field of the payload that has the items. The default is `items`.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) items: Option<Located<String>>,
     /// The field of an item that has its id. The default is `id`.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) item_id: Option<Located<String>>,
     /// The JSON Schema of the payload: inline, or the path of a file of the pack.
     pub(crate) payload_schema: Option<Located<Value>>,

@@ -2,17 +2,17 @@
 //! text or a list of texts. Values are read without buffering, which would lose their positions.
 
 #[cfg(feature = "schema")]
-use std::borrow::Cow;
-#[cfg(feature = "schema")]
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 #[cfg(feature = "schema")]
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use schemars::JsonSchema;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+#[cfg(feature = "schema")]
+use serde_json::json;
 
 use crate::yaml::Located;
 
@@ -21,15 +21,50 @@ pub(crate) const ID_PATTERN: &str = "^[a-z][a-z0-9_]{0,47}$";
 pub(crate) const ID_RULE: &str =
     "a to z, 0 to 9 and _, beginning with a letter, at most 48 characters";
 
+/// The form of a text that is not blank.
+pub(crate) const NOT_BLANK: &str = r"\S";
+/// The form of a language tag, such as `es-MX`, also with `_`.
+#[cfg(feature = "schema")]
+pub(crate) const TAG_PATTERN: &str = "^[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*$";
+
+/// Functions that return the schema of a text with a form of its own: the noun for messages, the
+/// pattern, the rule in words.
+macro_rules! text_forms {
+    ($($function:ident: $noun:literal, $pattern:expr, $rule:expr;)*) => {$(
+        #[cfg(feature = "schema")]
+        pub(crate) fn $function() -> serde_json::Value {
+            json!({ "type": "string", "title": $noun, "pattern": $pattern, "description": $rule })
+        }
+    )*};
+}
+
+text_forms! {
+    model: "model", r"^[^:\s]+:\S+$", "`provider:model`, for example `scripted:market`.";
+    header_names: "header name", "^[A-Za-z0-9._-]{1,64}$",
+        "Letters, digits and `-`, for example `x-team`.";
+    variable_names: "variable name", "^[A-Za-z_][A-Za-z0-9_]*$",
+        "Letters, digits and `_`, for example `LANG`.";
+    parameter_names: "parameter name", r"^[^{}\p{Cc}]*[^{}\p{Cc}\s][^{}\p{Cc}]*$",
+        "A plain name; `{field}` only in its value.";
+    vendor_model_names: "model name", r"^[^\s\p{Cc}]+$",
+        "The vendor's name, without the provider and without spaces.";
+    price_names: "model or beginning of one", r"^([*]|[^:\s*]+:([^\s*]+|[^\s*]*[*]))$",
+        "`\"provider:model\"`, or `\"provider:*\"` for all of them.";
+}
+
 /// The schema of the keys of a map from ids.
 #[cfg(feature = "schema")]
 pub(crate) fn id_names() -> serde_json::Value {
-    serde_json::json!({ "pattern": ID_PATTERN })
+    json!({ "pattern": ID_PATTERN })
 }
 
-/// A map in the order it is written. Keys are unique: the parser refuses others.
+/// `key: value` pairs, in the order they are written. Keys are unique.
 #[derive(Clone, Debug)]
-pub(crate) struct Pairs<V>(pub(crate) Vec<(Located<String>, V)>);
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(inline))]
+pub(crate) struct Pairs<V>(
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, V>"))]
+    pub(crate)  Vec<(Located<String>, V)>,
+);
 
 impl<V> Default for Pairs<V> {
     fn default() -> Self {
@@ -65,83 +100,31 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
     }
 }
 
-#[cfg(feature = "schema")]
-impl<V: JsonSchema> JsonSchema for Pairs<V> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        BTreeMap::<String, V>::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        BTreeMap::<String, V>::json_schema(generator)
-    }
-}
-
-/// The short form of a value: text or a truth value.
-pub(crate) trait ShortForm: Sized {
-    /// What is expected, for messages.
-    const WANTED: &'static str;
-
-    fn text(text: &str) -> Option<Self>;
-
-    fn boolean(boolean: bool) -> Option<Self>;
-}
-
-impl ShortForm for String {
-    const WANTED: &'static str = "text";
-
-    fn text(text: &str) -> Option<Self> {
-        Some(text.to_owned())
-    }
-
-    fn boolean(_: bool) -> Option<Self> {
-        None
-    }
-}
-
-impl ShortForm for bool {
-    const WANTED: &'static str = "true, false";
-
-    fn text(_: &str) -> Option<Self> {
-        None
-    }
-
-    fn boolean(boolean: bool) -> Option<Self> {
-        Some(boolean)
-    }
-}
-
 /// A value in its short form, or as a map.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(untagged, inline))]
 pub(crate) enum ShortOrLong<S, L> {
     Short(S),
     Long(L),
 }
 
-impl<'de, S: ShortForm, L: Deserialize<'de>> Deserialize<'de> for ShortOrLong<S, L> {
+impl<'de, S: Deserialize<'de>, L: Deserialize<'de>> Deserialize<'de> for ShortOrLong<S, L> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Both<S, L>(PhantomData<(S, L)>);
 
-        impl<'de, S: ShortForm, L: Deserialize<'de>> Visitor<'de> for Both<S, L> {
+        impl<'de, S: Deserialize<'de>, L: Deserialize<'de>> Visitor<'de> for Both<S, L> {
             type Value = ShortOrLong<S, L>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{} or `key: value` pairs", S::WANTED)
+                f.write_str("the short form or `key: value` pairs")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                let mismatch = || E::invalid_type(serde::de::Unexpected::Str(text), &self);
-                S::text(text).map(ShortOrLong::Short).ok_or_else(mismatch)
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                S::deserialize(text.into_deserializer()).map(ShortOrLong::Short)
             }
 
-            fn visit_bool<E: serde::de::Error>(self, boolean: bool) -> Result<Self::Value, E> {
-                let mismatch = || E::invalid_type(serde::de::Unexpected::Bool(boolean), &self);
-                S::boolean(boolean)
-                    .map(ShortOrLong::Short)
-                    .ok_or_else(mismatch)
+            fn visit_bool<E: Error>(self, boolean: bool) -> Result<Self::Value, E> {
+                S::deserialize(boolean.into_deserializer()).map(ShortOrLong::Short)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -153,27 +136,9 @@ impl<'de, S: ShortForm, L: Deserialize<'de>> Deserialize<'de> for ShortOrLong<S,
     }
 }
 
-#[cfg(feature = "schema")]
-impl<S: ShortForm + JsonSchema, L: JsonSchema> JsonSchema for ShortOrLong<S, L> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("{}_or_{}", S::schema_name(), L::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (short, long) = (
-            generator.subschema_for::<S>(),
-            generator.subschema_for::<L>(),
-        );
-        json_schema!({ "anyOf": [short, long] })
-    }
-}
-
 /// One text, or a list of them.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(untagged, inline))]
 pub(crate) enum OneOrMany {
     One(String),
     List(Vec<Located<String>>),
@@ -207,53 +172,13 @@ impl<'de> Deserialize<'de> for OneOrMany {
                 Ok(OneOrMany::One(text.to_owned()))
             }
 
-            // What looks like a number is text where text is wanted.
-            fn visit_u64<E>(self, number: u64) -> Result<OneOrMany, E> {
-                Ok(OneOrMany::One(number.to_string()))
-            }
-
-            fn visit_i64<E>(self, number: i64) -> Result<OneOrMany, E> {
-                Ok(OneOrMany::One(number.to_string()))
-            }
-
-            fn visit_f64<E>(self, number: f64) -> Result<OneOrMany, E> {
-                Ok(OneOrMany::One(number.to_string()))
-            }
-
-            // `no` is a language here, and a truth to YAML.
-            fn visit_bool<E>(self, boolean: bool) -> Result<OneOrMany, E> {
-                let word = if boolean { "yes" } else { "no" };
-                Ok(OneOrMany::One(word.to_owned()))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMany, A::Error> {
-                let mut texts = Vec::new();
-                while let Some(text) = list.next_element()? {
-                    texts.push(text);
-                }
-                Ok(OneOrMany::List(texts))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<OneOrMany, A::Error> {
+                let list = SeqAccessDeserializer::new(list);
+                Vec::deserialize(list).map(OneOrMany::List)
             }
         }
 
-        deserializer.deserialize_any(Texts)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl JsonSchema for OneOrMany {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "text_or_list".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (one, list) = (
-            generator.subschema_for::<String>(),
-            generator.subschema_for::<Vec<String>>(),
-        );
-        json_schema!({ "anyOf": [one, list] })
+        // What looks like a number or a truth value is text here: `no` is a language.
+        deserializer.deserialize_str(Texts)
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::form::Pairs;
 #[cfg(feature = "schema")]
-use super::form::{ID_PATTERN, id_names};
+use super::form::{ID_PATTERN, header_names, id_names, price_names, vendor_model_names};
 #[cfg(feature = "schema")]
 use crate::pack::provider::DialectName;
 use crate::yaml::Located;
@@ -17,7 +17,7 @@ use crate::yaml::Located;
 pub(crate) struct ProvidersSource {
     /// Providers by name: the part before the `:` of a model.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names())))]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names(), "maxProperties" = 50)))]
     pub(crate) providers: Pairs<Located<ProviderSource>>,
 }
 
@@ -40,11 +40,13 @@ pub(crate) struct ProviderSource {
     pub(crate) key_file: Option<Located<String>>,
     /// Additional headers of every request; no secrets.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = header_names(), "maxProperties" = 32)))]
     pub(crate) headers: Pairs<Located<String>>,
     /// Parameters of all models of the provider.
     pub(crate) params: Option<Located<ParamsSource>>,
     /// Parameters of single models, over `params`: the vendor's name → parameters.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = vendor_model_names())))]
     pub(crate) models: Pairs<Located<ParamsSource>>,
     /// Timeouts of a call. The defaults are the server's `model` settings.
     pub(crate) timeouts: Option<TimeoutsSource>,
@@ -67,10 +69,7 @@ pub(crate) struct ParamsSource {
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1_000_000)))]
     pub(crate) thinking_tokens: Option<Located<u64>>,
     /// The reasoning effort, in the vendor's word.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(regex(pattern = ID_PATTERN))
-    )]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = ID_PATTERN)))]
     pub(crate) effort: Option<Located<String>>,
     /// Fields that are added to the request as they are, over those above.
     #[serde(default)]
@@ -120,6 +119,7 @@ pub(crate) struct PricesSource {
     /// `provider:model`, or a prefix with `*` → USD for a million tokens. The longest match
     /// counts.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = price_names(), "maxProperties" = 1_000)))]
     pub(crate) prices: Pairs<Located<PriceSource>>,
 }
 

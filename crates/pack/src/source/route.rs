@@ -14,7 +14,9 @@ use crate::yaml::Located;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoutingSource {
-    /// The version of these rules, in quotes. The default is a digest of the file.
+    /// The version of these rules, in quotes: 1 to 64 characters without a space, such as
+    /// `"2026-11-16T10:00:00Z"`. The default is a digest of the file.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^\s*[!-~]{1,64}\s*$")))]
     pub(crate) version: Option<Located<String>>,
     /// The rules: the first that matches counts. At most 200.
     #[serde(default)]
@@ -31,10 +33,7 @@ pub(crate) struct RoutingSource {
 pub(crate) struct RuleSource {
     /// The rule's name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters. The
     /// default is the rule's number.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(regex(pattern = ID_PATTERN))
-    )]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = ID_PATTERN)))]
     pub(crate) name: Option<Located<String>>,
     /// When the rule matches. The default is always.
     pub(crate) when: Option<Located<WhenSource>>,

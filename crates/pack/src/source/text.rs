@@ -4,6 +4,8 @@ use serde::Deserialize;
 #[cfg(feature = "schema")]
 use turnwire_event::RenderPolicy;
 
+#[cfg(feature = "schema")]
+use super::form::NOT_BLANK;
 use super::form::{Pairs, ShortOrLong};
 use crate::yaml::Located;
 
@@ -16,9 +18,10 @@ pub(crate) type LocaleSource = Pairs<Located<ShortOrLong<String, LineSource>>>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct LineSource {
     /// The sentence that users see.
-    #[cfg_attr(feature = "schema", schemars(required))]
+    #[cfg_attr(feature = "schema", schemars(required, regex(pattern = NOT_BLANK)))]
     pub(crate) message: Option<Located<String>>,
     /// The same as a part of a sentence, for several statuses shown as one.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) phrase: Option<Located<String>>,
 }
 

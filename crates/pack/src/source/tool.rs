@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::form::Pairs;
 #[cfg(feature = "schema")]
-use super::form::{ID_PATTERN, id_names};
+use super::form::{ID_PATTERN, NOT_BLANK, header_names, id_names, parameter_names, variable_names};
 #[cfg(feature = "schema")]
 use crate::pack::tool::{BuiltinFunction, ProcessOutput, ProcessStdin, RenderShape, ToolMethod};
 use crate::yaml::Located;
@@ -17,7 +17,7 @@ use crate::yaml::Located;
 pub(crate) struct ToolsSource {
     /// MCP servers by name.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names())))]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = id_names(), "maxProperties" = 32)))]
     pub(crate) mcp_servers: Pairs<Located<ServerSource>>,
     #[serde(default)]
     pub(crate) tools: Vec<Located<ToolSource>>,
@@ -30,12 +30,15 @@ pub(crate) struct ToolsSource {
 pub(crate) struct ServerSource {
     /// The program and its arguments; `${NAME}` and `${NAME:-default}` are filled in
     /// from the environment.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 64)))]
     pub(crate) command: Option<Located<Vec<Located<String>>>>,
     /// Environment variables of the program; values may have `${NAME}`.
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = variable_names(), "maxProperties" = 64)))]
     pub(crate) env: Option<Located<Pairs<Located<String>>>>,
     /// The address of a service; exactly one of `command` and `url`.
     pub(crate) url: Option<Located<String>>,
     /// Headers of every request to a service; values may have `${NAME}`.
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = header_names(), "maxProperties" = 32)))]
     pub(crate) headers: Option<Located<Pairs<Located<String>>>>,
     /// The maximum time until the server's tools are listed, in milliseconds. The default is 10000.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 60_000)))]
@@ -108,22 +111,22 @@ pub(crate) struct LimitsSource {
 pub(crate) struct ToolSource {
     /// The tool's name: a to z, 0 to 9 and _, beginning with a letter, at most 48 characters. The
     /// name of a render tool begins with `render_`; no name begins with `ask_`.
-    #[cfg_attr(
-        feature = "schema",
-        schemars(required, regex(pattern = ID_PATTERN))
-    )]
+    #[cfg_attr(feature = "schema", schemars(required, regex(pattern = ID_PATTERN)))]
     pub(crate) name: Option<Located<String>>,
     /// The kind of the tool.
     #[cfg_attr(feature = "schema", schemars(required, with = "Option<Connector>"))]
     pub(crate) connector: Option<Located<String>>,
     /// What the tool does, for the model; optional for a direct or mcp tool, which has its own.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) description: Option<Located<String>>,
     /// `ccs_rest`, `ccs_mcp`, `http`, `process`: the JSON Schema of the input, an object: inline,
     /// or the path of a file of the pack.
     pub(crate) input_schema: Option<Located<Value>>,
     /// `ccs_rest`, `ccs_mcp`: the enricher to call.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) enricher_id: Option<Located<String>>,
     /// `ccs_rest`, `ccs_mcp`: the requested type of data.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) domain_type: Option<Located<String>>,
     /// `render`: the type of data that is shown. The default is the name without `render_`.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = ID_PATTERN)))]
@@ -141,8 +144,10 @@ pub(crate) struct ToolSource {
     /// `${NAME}` and `${NAME:-default}` for a variable.
     pub(crate) url: Option<Located<String>>,
     /// `http`: additional query parameters; values may have `{field}` and `${NAME}`.
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = parameter_names(), "maxProperties" = 64)))]
     pub(crate) query: Option<Located<Pairs<Located<String>>>>,
     /// `http`: headers; values may have `${NAME}`.
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = header_names(), "maxProperties" = 32)))]
     pub(crate) headers: Option<Located<Pairs<Located<String>>>>,
     /// `http`: the maximum size of a response, in bytes. The default is 262144.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_048_576)))]
@@ -152,8 +157,10 @@ pub(crate) struct ToolSource {
     pub(crate) redirects_max: Option<Located<u64>>,
     /// `process`: the program and its arguments, which no shell reads; `{field}` in an argument
     /// stands for a field of the input, `${NAME}` for a variable.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 64)))]
     pub(crate) command: Option<Located<Vec<Located<String>>>>,
     /// `process`: environment variables of the program; values may have `${NAME}`.
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = variable_names(), "maxProperties" = 64)))]
     pub(crate) env: Option<Located<Pairs<Located<String>>>>,
     /// `process`: what the program reads. The default is `input`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<ProcessStdin>"))]
@@ -167,12 +174,15 @@ pub(crate) struct ToolSource {
     /// `process`: resource limits of the program.
     pub(crate) limits: Option<Located<LimitsSource>>,
     /// `mcp`: a name of `mcp_servers`.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) server: Option<Located<String>>,
-    /// `mcp`: the server's name for the tool. The default is the tool's name.
+    /// `mcp`: the server's name for the tool, 1 to 128 characters. The default is the tool's name.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^\P{Cc}{1,128}$"), extend("title" = "tool name")))]
     pub(crate) tool: Option<Located<String>>,
     /// `mcp`: the status id that is emitted when the server reports progress.
     pub(crate) progress_status: Option<Located<String>>,
     /// `delegate`: the agent that works: a worker, a sub-agent, or `orchestrator`.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = NOT_BLANK)))]
     pub(crate) agent: Option<Located<String>>,
     /// Whether a person must approve each call. The default is `none`. Not for render.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Approval>"))]

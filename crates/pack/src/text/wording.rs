@@ -32,6 +32,20 @@ pub fn closest_name<'a>(
     })
 }
 
+/// A sentence about the unknown `name` and what to write: the candidate that was probably meant, as
+/// part of the sentence, or else `instead`.
+pub(crate) fn did_you_mean<'a>(
+    message: String,
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    instead: impl Into<String>,
+) -> (String, String) {
+    match closest_name(name, candidates) {
+        Some(meant) => (format!("{message}, did you mean `{meant}`?"), String::new()),
+        None => (message, instead.into()),
+    }
+}
+
 /// True if `name` is the first or last words of `candidate`: `timeout` of `timeout_ms`, `policy` of
 /// `default_policy`.
 fn is_part(name: &str, candidate: &str) -> bool {

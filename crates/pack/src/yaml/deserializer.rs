@@ -92,9 +92,10 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'de> {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, YamlError> {
-        self.at(match self.text() {
-            Some(text) => visitor.visit_borrowed_str(text),
-            None => Err(self.mismatch(&visitor)),
+        self.at(match (self.text(), &self.0.value) {
+            (Some(text), _) => visitor.visit_borrowed_str(text),
+            (None, YamlNode::List(_)) => self.plain(visitor),
+            (None, _) => Err(self.mismatch(&visitor)),
         })
     }
 

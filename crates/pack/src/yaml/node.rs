@@ -221,6 +221,15 @@ impl YamlNode {
 }
 
 impl Located<YamlNode> {
+    /// The position of an entry of a map or a list.
+    pub(crate) fn nth(&self, index: usize) -> Option<TextPosition> {
+        match &self.value {
+            YamlNode::Map(pairs) => Some(pairs.get(index)?.0.position),
+            YamlNode::List(items) => Some(items.get(index)?.position),
+            _ => None,
+        }
+    }
+
     /// The node that a step of a JSON pointer leads to: a key of a map or an index of a list.
     pub(crate) fn step(&self, step: &str) -> Option<&Self> {
         match &self.value {

@@ -7,7 +7,8 @@ use std::marker::PhantomData;
 
 #[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Location;
 
@@ -69,11 +70,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for LocatedVisitor<T> {
         f.write_str("a value with its position")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Located<T>, A::Error> {
-        let missing = || A::Error::custom("a value without its position");
-        let value = parts.next_element()?.ok_or_else(missing)?;
-        let line = parts.next_element()?.ok_or_else(missing)?;
-        let column = parts.next_element()?.ok_or_else(missing)?;
+    fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Located<T>, A::Error> {
+        let (value, line, column) = Deserialize::deserialize(SeqAccessDeserializer::new(parts))?;
         Ok(Located {
             value,
             position: TextPosition { line, column },

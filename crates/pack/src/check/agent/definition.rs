@@ -6,10 +6,9 @@ use crate::check::report::{FileReport, text_of, value_or, values, word};
 use crate::finding::KnownNames;
 use crate::pack::agent::{AgentDefinition, AgentKind, HistoryLimits, SubAgentRef};
 use crate::pack::tool::{ASK_PREFIX, SERVER_PREFIX};
-use crate::source::agent::{AgentSource, HistorySource, OrchestratorSource, WorkerSource};
+use crate::source::agent::{AgentSource, CommonFields, OrchestratorSource, WorkerSource};
 use crate::source::form::ShortOrLong;
-use crate::text::wording::one_line;
-use crate::text::wording::{closest_name, quoted_list};
+use crate::text::wording::{did_you_mean, one_line, quoted_list};
 use crate::yaml::{Located, TextPosition};
 
 /// The default timeout of the orchestrator and of a worker.
@@ -30,37 +29,22 @@ pub(crate) fn orchestrator(
     source: &OrchestratorSource,
     context: &DefinitionContext<'_>,
 ) -> AgentDefinition {
-    check_tools(report, &source.tools, AgentKind::Orchestrator, context);
-    check_deny_words(report, &source.deny_words);
+    let kind = AgentKind::Orchestrator;
+    let mut definition = common(report, source.common(), kind, context);
     let flags = context.manifest.known_flags();
-    let mut sub_agents = Vec::new();
-    for asked in &source.sub_agents {
-        let (id, flag) = match &asked.value {
+    for listed in &source.sub_agents {
+        let (id, flag) = match &listed.value {
             ShortOrLong::Short(id) => (id.clone(), None),
-            ShortOrLong::Long(long) => {
-                let id = text_of(&long.id);
-                if let Some(flag) = &long.flag {
-                    report.unknown(flag, "flag", &flags);
-                }
-                (id, long.flag.as_ref().map(|flag| flag.value.clone()))
-            }
+            ShortOrLong::Long(long) => (text_of(&long.id), long.flag.as_ref()),
         };
-        sub_agents.push(SubAgentRef { id, flag });
+        if let Some(flag) = flag {
+            report.unknown(flag, "flag", &flags);
+        }
+        let flag = flag.map(|flag| flag.value.clone());
+        definition.sub_agents.push(SubAgentRef { id, flag });
     }
-    AgentDefinition {
-        id: text_of(&source.id),
-        version: version(report, &source.version),
-        kind: AgentKind::Orchestrator,
-        description: description(report, &source.description),
-        model: model(report, source.model.as_ref(), context),
-        prompt_blocks: prompt_blocks(report, source.prompt_blocks.as_ref(), context.prompts),
-        tools: values(&source.tools),
-        sub_agents,
-        timeout_ms: TIMEOUT_MS,
-        history: history(source.history.as_ref(), (60, 24_000)),
-        deny_words: values(&source.deny_words),
-        ..AgentDefinition::default()
-    }
+    definition.deny_words = values(&source.deny_words);
+    definition
 }
 
 /// The definition of a sub-agent; `folder` is its vertical.
@@ -70,41 +54,33 @@ pub(crate) fn sub_agent(
     folder: &str,
     context: &DefinitionContext<'_>,
 ) -> AgentDefinition {
-    check_tools(report, &source.tools, AgentKind::SubAgent, context);
-    check_sub_agent_fields(report, source, folder);
-    if let Some(status) = &source.default_status
+    let definition = common(report, source.common(), AgentKind::SubAgent, context);
+    if let Some(vertical) = &source.vertical
+        && vertical.value != folder
+    {
+        let written = one_line(&vertical.value);
+        let message = format!("`vertical` is `{written}`, but the folder is verticals/{folder}");
+        let instead = format!("`vertical: {folder}`, or leave it out");
+        report.error(vertical.position, message, instead);
+    }
+    report.check_unique(&source.aliases, "aliases");
+    report.check_unique(&source.emits, "emits");
+    let default_status = source.default_status.as_ref();
+    if let Some(status) = default_status
         && !source.emits.iter().any(|emits| emits.value == status.value)
     {
-        let message = format!(
-            "`default_status` is `{}`, which is not in `emits`",
-            one_line(&status.value)
-        );
-        report
-            .error(status.position, message)
-            .suggest("one of `emits`, or add it there");
+        let written = one_line(&status.value);
+        let message = format!("`default_status` is `{written}`, which is not in `emits`");
+        report.error(status.position, message, "one of `emits`, or add it there");
     }
     AgentDefinition {
-        id: text_of(&source.id),
-        version: version(report, &source.version),
-        kind: AgentKind::SubAgent,
         vertical: Some(folder.to_owned()),
         aliases: values(&source.aliases),
-        description: description(report, &source.description),
-        model: model(report, source.model.as_ref(), context),
-        prompt_blocks: prompt_blocks(report, source.prompt_blocks.as_ref(), context.prompts),
-        tools: values(&source.tools),
         emits: values(&source.emits),
         on_cancel: word(&source.on_cancel).unwrap_or_default(),
-        timeout_ms: value_or(
-            &source.timeout_ms,
-            context.manifest.limits.sub_agent_timeout_ms,
-        ),
-        default_status: source
-            .default_status
-            .as_ref()
-            .map(|status| status.value.clone()),
-        history: history(source.history.as_ref(), (20, 8_000)),
-        ..AgentDefinition::default()
+        timeout_ms: value_or(&source.timeout_ms, definition.timeout_ms),
+        default_status: default_status.map(|status| status.value.clone()),
+        ..definition
     }
 }
 
@@ -115,59 +91,55 @@ pub(crate) fn worker(
     folder: &str,
     context: &DefinitionContext<'_>,
 ) -> AgentDefinition {
-    check_tools(report, &source.tools, AgentKind::Worker, context);
-    let id = text_of(&source.id);
-    if let Some(written) = &source.id
-        && id != folder
+    let definition = common(report, source.common(), AgentKind::Worker, context);
+    if let Some(id) = &source.id
+        && id.value != folder
     {
-        let message = format!(
-            "`id` is `{}`, but the folder is workers/{folder}",
-            one_line(&id)
-        );
-        report.error(written.position, message).suggest(format!(
-            "`id: {folder}`, or the folder workers/{}",
-            one_line(&id)
-        ));
+        let written = one_line(&id.value);
+        let message = format!("`id` is `{written}`, but the folder is workers/{folder}");
+        let instead = format!("`id: {folder}`, or the folder workers/{written}");
+        report.error(id.position, message, instead);
     }
     AgentDefinition {
-        id,
-        version: version(report, &source.version),
-        kind: AgentKind::Worker,
-        description: description(report, &source.description),
-        model: model(report, source.model.as_ref(), context),
-        prompt_blocks: prompt_blocks(report, source.prompt_blocks.as_ref(), context.prompts),
-        tools: values(&source.tools),
         on_cancel: word(&source.on_cancel).unwrap_or_default(),
-        timeout_ms: value_or(&source.timeout_ms, TIMEOUT_MS),
-        history: history(source.history.as_ref(), (20, 8_000)),
+        timeout_ms: value_or(&source.timeout_ms, definition.timeout_ms),
+        ..definition
+    }
+}
+
+/// A definition with the fields that all kinds of agents have, and the defaults of its kind.
+fn common(
+    report: &mut FileReport<'_>,
+    fields: CommonFields<'_>,
+    kind: AgentKind,
+    context: &DefinitionContext<'_>,
+) -> AgentDefinition {
+    check_tools(report, fields.tools, kind, context);
+    let (max_messages, max_tokens) = match kind {
+        AgentKind::Orchestrator => (60, 24_000),
+        AgentKind::SubAgent | AgentKind::Worker => (20, 8_000),
+    };
+    let history = fields.history;
+    AgentDefinition {
+        id: text_of(fields.id),
+        version: text_of(fields.version),
+        kind,
+        description: text_of(fields.description),
+        model: model(report, fields.model, context),
+        prompt_blocks: prompt_blocks(report, fields.prompt_blocks, context.prompts),
+        tools: values(fields.tools),
+        timeout_ms: match kind {
+            AgentKind::Orchestrator | AgentKind::Worker => TIMEOUT_MS,
+            AgentKind::SubAgent => context.manifest.limits.sub_agent_timeout_ms,
+        },
+        history: HistoryLimits {
+            max_messages: history
+                .and_then(|own| own.max_messages)
+                .unwrap_or(max_messages),
+            max_tokens: history.and_then(|own| own.max_tokens).unwrap_or(max_tokens),
+        },
         ..AgentDefinition::default()
     }
-}
-
-/// Checks the fields that only a sub-agent has: vertical, aliases and emitted statuses.
-fn check_sub_agent_fields(report: &mut FileReport<'_>, source: &AgentSource, folder: &str) {
-    if let Some(vertical) = &source.vertical
-        && vertical.value != folder
-    {
-        let message = format!(
-            "`vertical` is `{}`, but the folder is verticals/{folder}",
-            one_line(&vertical.value)
-        );
-        report
-            .error(vertical.position, message)
-            .suggest(format!("`vertical: {folder}`, or leave it out"));
-    }
-    report.check_unique(&source.aliases, "aliases");
-    report.check_unique(&source.emits, "emits");
-}
-
-fn description(report: &mut FileReport<'_>, field: &Option<Located<String>>) -> String {
-    let example = "description: what it is for and when to ask it";
-    report.text(field, "description", example)
-}
-
-fn version(report: &mut FileReport<'_>, field: &Option<Located<String>>) -> String {
-    report.text(field, "version", "version: \"1\"")
 }
 
 fn model(
@@ -181,12 +153,9 @@ fn model(
         return model.unwrap_or_else(|| field.value.clone());
     }
     if manifest.known_models().lacks(DEFAULT) {
-        report
-            .error(
-                TextPosition::TOP,
-                "no `model` is written, and pack.yaml names no `default`",
-            )
-            .suggest("`model: provider:model`, or `models: {default: …}` in pack.yaml");
+        let message = "no `model` is written, and pack.yaml names no `default`";
+        let instead = "`model: provider:model`, or `models: {default: …}` in pack.yaml";
+        report.error(TextPosition::TOP, message, instead);
     }
     let model = manifest.models.get(DEFAULT).map(String::as_str);
     model.unwrap_or(DEFAULT).to_owned()
@@ -194,39 +163,21 @@ fn model(
 
 fn prompt_blocks(
     report: &mut FileReport<'_>,
-    field: Option<&Located<Vec<Located<String>>>>,
-    known_names: &KnownNames,
+    blocks: &[Located<String>],
+    known: &KnownNames,
 ) -> Vec<String> {
-    let Some(blocks) = field else {
-        return Vec::new();
-    };
-    if blocks.value.is_empty() {
-        report
-            .error(blocks.position, "`prompt_blocks` is empty")
-            .suggest("at least one name of a file in prompts/, without `.md`");
-    }
-    report.check_unique(&blocks.value, "prompt_blocks");
-    let names = || known_names.names.iter().map(String::as_str);
-    for block in blocks
-        .value
-        .iter()
-        .filter(|block| known_names.lacks(&block.value))
-    {
+    report.check_unique(blocks, "prompt_blocks");
+    for block in blocks.iter().filter(|block| known.lacks(&block.value)) {
         let name = one_line(&block.value);
-        match closest_name(&block.value, names()) {
-            Some(_) => report.unknown(block, "prompt block", known_names),
-            None => report
-                .error(block.position, format!("unknown prompt block `{name}`"))
-                .suggest(match names().next() {
-                    Some(_) => format!(
-                        "one of {}, or its text in prompts/{name}.md",
-                        quoted_list(names())
-                    ),
-                    None => format!("its text in prompts/{name}.md"),
-                }),
+        let message = format!("unknown prompt block `{name}`");
+        let mut instead = format!("its text in prompts/{name}.md");
+        if !known.names.is_empty() {
+            instead = format!("one of {}, or {instead}", quoted_list(known.iter()));
         }
+        let (message, instead) = did_you_mean(message, &block.value, known.iter(), instead);
+        report.error(block.position, message, instead);
     }
-    values(&blocks.value)
+    values(blocks)
 }
 
 fn check_tools(
@@ -250,51 +201,19 @@ fn check_tools(
             continue;
         };
         let id = one_line(id);
-        match kind {
-            AgentKind::Orchestrator => report
-                .error(
-                    name.position,
-                    format!("`{ASK_PREFIX}{id}` is not a tool of the pack"),
-                )
-                .suggest(format!("`sub_agents: [{id}]`: its tool is made from that")),
-            AgentKind::SubAgent => report
-                .error(name.position, "a sub-agent cannot ask other agents")
-                .suggest(format!("no `{ASK_PREFIX}{id}` here")),
-            AgentKind::Worker => report
-                .error(name.position, "a worker cannot ask sub-agents")
-                .suggest(format!("no `{ASK_PREFIX}{id}` here")),
-        }
-    }
-}
-
-fn check_deny_words(report: &mut FileReport<'_>, words: &[Located<String>]) {
-    for word in words.iter().filter(|word| word.value.trim().is_empty()) {
-        report
-            .error(word.position, "an empty word in `deny_words`")
-            .suggest("a word, or leave it out");
-    }
-    for word in words
-        .iter()
-        .filter(|word| word.value.chars().count() > DENIED_CHARS_MAX)
-    {
-        report
-            .error(
-                word.position,
-                format!("a word of `deny_words` has more than {DENIED_CHARS_MAX} characters"),
-            )
-            .suggest("its beginning: no more text than that is held back to look for it");
-    }
-}
-
-/// The maximum length of a denied word: the text filter holds back no more text than that.
-const DENIED_CHARS_MAX: usize = 64;
-
-fn history(source: Option<&HistorySource>, default: (u64, u64)) -> HistoryLimits {
-    let number = |field: fn(&HistorySource) -> &Option<Located<u64>>, default| {
-        source.map_or(default, |source| value_or(field(source), default)) as u32
-    };
-    HistoryLimits {
-        max_messages: number(|history| &history.max_messages, default.0),
-        max_tokens: number(|history| &history.max_tokens, default.1),
+        let (message, instead) = match kind {
+            AgentKind::Orchestrator => (
+                format!("`{ASK_PREFIX}{id}` is not a tool of the pack"),
+                format!("`sub_agents: [{id}]`: its tool is made from that"),
+            ),
+            AgentKind::SubAgent | AgentKind::Worker => (
+                match kind {
+                    AgentKind::Worker => "a worker cannot ask sub-agents".to_owned(),
+                    _ => "a sub-agent cannot ask other agents".to_owned(),
+                },
+                format!("no `{ASK_PREFIX}{id}` here"),
+            ),
+        };
+        report.error(name.position, message, instead);
     }
 }

@@ -9,26 +9,22 @@ use crate::finding::{Findings, KnownNames};
 use crate::pack::agent::AgentDefinition;
 use crate::pack::status::StatusLifecycle;
 use crate::pack::tool::ToolKind;
-use crate::source::agent::{AgentSource, OrchestratorSource, WorkerSource};
-use crate::text::wording::closest_name;
-use crate::text::wording::one_line;
+use crate::source::agent::{AgentSource, CommonFields, OrchestratorSource, WorkerSource};
+use crate::text::wording::{closest_name, did_you_mean, one_line};
 use crate::yaml::{Located, TextPosition};
 
 const ORCHESTRATOR: &str = "orchestrator.yaml";
 /// The number of sub-agents above which a model chooses less well among them (S2-007).
 const AGENTS_SOFT_MAX: usize = 10;
 
-/// A sub-agent's file with its definition.
-pub(crate) struct SubAgentFile<'a> {
+/// The file of a sub-agent or a worker with its definition.
+pub(crate) struct AgentFile<'a> {
     pub(crate) file: &'a str,
-    pub(crate) source: &'a AgentSource,
-    pub(crate) definition: AgentDefinition,
-}
-
-/// A worker's file with its definition.
-pub(crate) struct WorkerFile<'a> {
-    pub(crate) file: &'a str,
-    pub(crate) source: &'a WorkerSource,
+    pub(crate) fields: CommonFields<'a>,
+    /// Empty for a worker.
+    pub(crate) aliases: &'a [Located<String>],
+    /// Empty for a worker.
+    pub(crate) emits: &'a [Located<String>],
     pub(crate) definition: AgentDefinition,
 }
 
@@ -87,50 +83,29 @@ pub(crate) fn delegate_targets(
 /// Reports ids and aliases that are not unique.
 pub(crate) fn check_names(
     orchestrator: Option<&AgentDefinition>,
-    sub_agents: &[SubAgentFile<'_>],
-    workers: &[WorkerFile<'_>],
+    agents: &[&AgentFile<'_>],
     findings: &mut Findings,
 ) {
-    let mut owners: Vec<(&str, &str)> = Vec::new();
-    if let Some(orchestrator) = orchestrator {
-        owners.push((&orchestrator.id, ORCHESTRATOR));
-    }
+    let orchestrator = orchestrator.map(|orchestrator| (orchestrator.id.as_str(), ORCHESTRATOR));
+    let mut owners: Vec<(&str, &str)> = orchestrator.into_iter().collect();
     // Ids first, so that of an id and an equal alias the alias is reported.
-    let of_members = sub_agents.iter().map(|one| (one.file, &one.source.id));
-    let of_hands = workers.iter().map(|one| (one.file, &one.source.id));
-    for (own, id) in of_members.chain(of_hands) {
-        let Some(id) = id else {
-            continue;
-        };
-        match owners.iter().find(|(name, _)| *name == id.value) {
-            Some((_, file)) => findings
-                .error(
-                    own,
-                    id.position,
-                    format!(
-                        "the agent id `{}` is already in {file}",
-                        one_line(&id.value)
-                    ),
-                )
-                .suggest("another id"),
-            None => owners.push((&id.value, own)),
-        }
-    }
-    for member in sub_agents {
-        for alias in &member.source.aliases {
-            match owners.iter().find(|(name, _)| *name == alias.value) {
-                Some((_, file)) => findings
-                    .error(
-                        member.file,
-                        alias.position,
-                        format!(
-                            "the alias `{}` is already a name in {file}",
-                            one_line(&alias.value)
-                        ),
-                    )
-                    .suggest("another alias, or none"),
-                None => owners.push((&alias.value, member.file)),
+    let ids = agents
+        .iter()
+        .flat_map(|agent| Some((agent.file, agent.fields.id.as_ref()?)));
+    let ids = ids.map(|(file, id)| (file, id, ("the agent id", "in", "another id")));
+    let words = ("the alias", "a name in", "another alias, or none");
+    let aliases = agents.iter().flat_map(|agent| {
+        let aliases = agent.aliases.iter();
+        aliases.map(|alias| (agent.file, alias, words))
+    });
+    for (own, name, (noun, already, instead)) in ids.chain(aliases) {
+        match owners.iter().find(|(owned, _)| *owned == name.value) {
+            Some((_, file)) => {
+                let name_text = one_line(&name.value);
+                let message = format!("{noun} `{name_text}` is already {already} {file}");
+                findings.error(own, name.position, message, instead);
             }
+            None => owners.push((&name.value, own)),
         }
     }
 }
@@ -138,33 +113,32 @@ pub(crate) fn check_names(
 /// Checks the sub-agents that the orchestrator lists, and reports those it does not list.
 pub(crate) fn check_sub_agents(
     source: &OrchestratorSource,
-    sub_agents: &[SubAgentFile<'_>],
+    sub_agents: &[AgentFile<'_>],
     (known_names, workers): (&KnownNames, &KnownNames),
     findings: &mut Findings,
 ) {
     let ids = source.sub_agent_ids();
-    let mut report = FileReport {
-        file: ORCHESTRATOR,
-        findings,
-    };
+    let mut report = FileReport::new(ORCHESTRATOR, findings);
     report.check_unique(&ids, "sub_agents");
     for id in &ids {
         let alias = sub_agents
             .iter()
             .find(|member| member.definition.aliases.contains(&id.value));
         match alias {
-            Some(member) if known_names.lacks(&id.value) => report
-                .error(id.position, format!("`{}` is an alias", id.value))
-                .suggest(format!("`{}`", member.definition.id)),
+            Some(member) if known_names.lacks(&id.value) => report.error(
+                id.position,
+                format!("`{}` is an alias", id.value),
+                format!("`{}`", member.definition.id),
+            ),
             None if known_names.lacks(&id.value) && workers.names.contains(&id.value) => report
                 .error(
                     id.position,
                     format!("`{}` is a worker, and nobody asks one", id.value),
-                )
-                .suggest(format!(
-                    "no entry here, and a tool with `connector: delegate` and `agent: {}`",
-                    id.value
-                )),
+                    format!(
+                        "no entry here, and a tool with `connector: delegate` and `agent: {}`",
+                        id.value
+                    ),
+                ),
             Some(_) | None => report.unknown(id, "sub-agent", known_names),
         }
     }
@@ -173,9 +147,8 @@ pub(crate) fn check_sub_agents(
             "{} sub-agents; above {AGENTS_SOFT_MAX} the model chooses among them less well",
             ids.len()
         );
-        report
-            .warning(first_extra.position, message)
-            .suggest("fewer sub-agents, each with more to do");
+        let instead = "fewer sub-agents, each with more to do";
+        report.warning(first_extra.position, message, instead);
     }
     // A misspelt id above may mean a sub-agent that seems unlisted.
     if known_names.incomplete || ids.iter().any(|id| known_names.lacks(&id.value)) {
@@ -185,31 +158,26 @@ pub(crate) fn check_sub_agents(
         let id = &member.definition.id;
         if !ids.iter().any(|listed| listed.value == *id) {
             let message = format!("nobody asks `{id}`: {ORCHESTRATOR} does not list it");
-            findings
-                .warning(member.file, TextPosition::TOP, message)
-                .suggest(format!("`{id}` in `sub_agents` of {ORCHESTRATOR}"));
+            let instead = format!("`{id}` in `sub_agents` of {ORCHESTRATOR}");
+            findings.warning(member.file, TextPosition::TOP, message, instead);
         }
     }
 }
 
 /// Every id that a sub-agent can emit is registered, active, and lists it as an emitter.
 pub(crate) fn check_emits(
-    sub_agents: &[SubAgentFile<'_>],
+    sub_agents: &[AgentFile<'_>],
     statuses: &CheckedStatuses,
     tools: &CheckedTools,
     findings: &mut Findings,
 ) {
     for member in sub_agents {
-        let mut report = FileReport {
-            file: member.file,
-            findings,
-        };
-        for id in &member.source.emits {
+        let mut report = FileReport::new(member.file, findings);
+        for id in member.emits {
             check_registered(&mut report, id, &member.definition, statuses);
         }
-        let uses = member.source.tools.iter();
-        for name in uses {
-            let Some(tool) = tools.tools.iter().find(|tool| tool.name == name.value) else {
+        for name in member.fields.tools {
+            let Some(tool) = tools.get(&name.value) else {
                 continue;
             };
             let emits = &member.definition.emits;
@@ -224,9 +192,8 @@ pub(crate) fn check_emits(
                         "the tool `{}` emits `{status}`, which is not in `emits`",
                         tool.name
                     );
-                    report
-                        .error(name.position, message)
-                        .suggest(format!("`{status}` in `emits`, or another tool"));
+                    let instead = format!("`{status}` in `emits`, or another tool");
+                    report.error(name.position, message, instead);
                 }
             }
             if strange {
@@ -237,9 +204,8 @@ pub(crate) fn check_emits(
                     "`{}` may take long, and `{}` emits no status while it does",
                     tool.name, member.definition.id
                 );
-                report
-                    .warning(name.position, message)
-                    .suggest("a status id in `emits`, and as `status` of the tool");
+                let instead = "a status id in `emits`, and as `status` of the tool";
+                report.warning(name.position, message, instead);
             }
         }
     }
@@ -248,10 +214,7 @@ pub(crate) fn check_emits(
 /// True if `emits` has a misspelling of this id, which is reported there.
 fn is_misspelt(status: &str, emits: &[String], statuses: &CheckedStatuses) -> bool {
     let unknown = emits.iter().filter(|id| statuses.known_names.lacks(id));
-    let mut suggestion = unknown.filter_map(|id| {
-        let names = statuses.known_names.names.iter().map(String::as_str);
-        closest_name(id, names)
-    });
+    let mut suggestion = unknown.filter_map(|id| closest_name(id, statuses.known_names.iter()));
     suggestion.any(|suggestion| suggestion == status)
 }
 
@@ -262,33 +225,25 @@ fn check_registered(
     statuses: &CheckedStatuses,
 ) {
     let (name, written) = (&agent.id, one_line(&id.value));
-    let message = format!("agent `{name}` emits `{written}`");
+    let mut unregistered = |message: String, instead: String| {
+        let message = format!("agent `{name}` emits `{written}`, {message}");
+        report.error(id.position, message, instead);
+        report.findings.mark_unregistered();
+    };
     let Some(entry) = statuses.registry.get(&id.value) else {
-        if statuses.known_names.incomplete {
-            return;
-        }
-        let vertical = agent.vertical.as_deref().unwrap_or_default();
-        let fragment = format!("verticals/{vertical}/status_events.yaml");
-        let names = statuses.known_names.names.iter().map(String::as_str);
-        let message = format!("{message}, which no status_events.yaml registers");
-        match closest_name(&id.value, names) {
-            Some(suggestion) => {
-                report
-                    .error(
-                        id.position,
-                        format!("{message}, did you mean `{suggestion}`?"),
-                    )
-                    .mark_unregistered();
-            }
-            None => report
-                .error(id.position, message)
-                .mark_unregistered()
-                .suggest(format!(
-                    "an entry `id: {written}` with `emitter_subagents: [{name}]` in {fragment}"
-                )),
+        if !statuses.known_names.incomplete {
+            let vertical = agent.vertical.as_deref().unwrap_or_default();
+            let message = "which no status_events.yaml registers".to_owned();
+            let instead = format!(
+                "an entry `id: {written}` with `emitter_subagents: [{name}]` in verticals/{vertical}/status_events.yaml"
+            );
+            let names = statuses.known_names.iter();
+            let (message, instead) = did_you_mean(message, &id.value, names, instead);
+            unregistered(message, instead);
         }
         return;
     };
+    let fragment = &entry.fragment;
     if entry.lifecycle == StatusLifecycle::Deprecated {
         let note = entry.note.as_deref().unwrap_or_default();
         let instead = match one_line(note.trim()) {
@@ -296,28 +251,14 @@ fn check_registered(
             none if none.is_empty() => "an id that is active".to_owned(),
             note => format!("an id that is active; its note says: {note}"),
         };
-        report
-            .error(
-                id.position,
-                format!("{message}, which is deprecated in {}", entry.fragment),
-            )
-            .mark_unregistered()
-            .suggest(instead);
+        unregistered(format!("which is deprecated in {fragment}"), instead);
     }
     let is_reported = entry.emitters.is_empty() || !is_id(name);
     if !is_reported && !entry.emitters.contains(name) {
-        let message = format!(
-            "{message}, but {} does not list `{name}` as an emitter of it",
-            entry.fragment
-        );
-        let mut emitters = entry.emitters.clone();
-        emitters.push(name.clone());
-        report
-            .error(id.position, message)
-            .mark_unregistered()
-            .suggest(format!(
-                "`emitter_subagents: [{}]` there, or no `{written}` here",
-                emitters.join(", ")
-            ));
+        let message = format!("but {fragment} does not list `{name}` as an emitter of it");
+        let emitters = entry.emitters.join(", ");
+        let instead =
+            format!("`emitter_subagents: [{emitters}, {name}]` there, or no `{written}` here");
+        unregistered(message, instead);
     }
 }

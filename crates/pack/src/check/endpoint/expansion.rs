@@ -14,12 +14,8 @@ use crate::yaml::{Located, TextPosition};
 /// Looks up the variable of `${NAME}`.
 pub(crate) type Vars<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The maximum number of words of a command.
-const WORDS_MAX: usize = 64;
 /// The maximum size of one word of a command.
 const WORD_BYTES_MAX: usize = 16_384;
-/// The maximum number of environment variables of a program.
-const ENV_MAX: usize = 64;
 /// The maximum size of the value of an environment variable.
 const ENV_BYTES_MAX: usize = 16_384;
 
@@ -57,13 +53,7 @@ pub(crate) fn expand(
     text: &Located<String>,
     vars: Vars<'_>,
 ) -> Option<String> {
-    match url::fill(&text.value, "…", vars) {
-        Ok(filled) => Some(filled),
-        Err((message, instead)) => {
-            report.error(text.position, message).suggest(instead);
-            None
-        }
-    }
+    url::expand(report, text, "…", vars)
 }
 
 /// The text with a letter in the place of each variable.
@@ -86,64 +76,54 @@ pub(crate) fn check_fields(
     report: &mut FileReport<'_>,
     written: &Located<String>,
     filled: &str,
-    known_names: &KnownNames,
+    known: &KnownNames,
 ) {
     let without_variables = without_variables(&written.value);
     if fields(&without_variables).ne(fields(filled)) {
-        report
-            .error(
-                written.position,
-                "a variable has something in braces in it, as only a field of the input has",
-            )
-            .suggest("the variable without `{` and `}`");
-        return;
+        let message = "a variable has something in braces in it, as only a field of the input has";
+        let instead = "the variable without `{` and `}`";
+        return report.error(written.position, message, instead);
     }
-    for field in fields(&without_variables).filter(|field| known_names.lacks(field)) {
-        let names = || known_names.names.iter().map(String::as_str);
+    for field in fields(&without_variables).filter(|field| known.lacks(field)) {
         let message = format!("`{{{}}}` is no property of `input_schema`", one_line(field));
-        match closest_name(field, names()) {
-            Some(suggestion) => {
-                let message = format!("{message}, did you mean `{{{suggestion}}}`?");
-                report.error(written.position, message);
-            }
-            None if known_names.names.is_empty() => report
-                .error(written.position, format!("{message}, which has none"))
-                .suggest(format!("`properties: {{{field}: …}}` in the schema")),
-            None => report
-                .error(written.position, message)
-                .suggest(format!("one of {} in braces", quoted_list(names()))),
-        }
+        let (message, instead) = match closest_name(field, known.iter()) {
+            Some(meant) => (
+                format!("{message}, did you mean `{{{meant}}}`?"),
+                String::new(),
+            ),
+            None if known.names.is_empty() => (
+                format!("{message}, which has none"),
+                format!("`properties: {{{field}: …}}` in the schema"),
+            ),
+            None => (
+                message,
+                format!("one of {} in braces", quoted_list(known.iter())),
+            ),
+        };
+        report.error(written.position, message, instead);
     }
 }
 
-/// A program and its arguments; `known_names` are the fields that an argument may have, `None` for no
+/// A program and its arguments; `known` are the fields that an argument may have, `None` for no
 /// fields.
 pub(crate) fn command(
     report: &mut FileReport<'_>,
     words: &Located<Vec<Located<String>>>,
-    known_names: Option<&KnownNames>,
+    known: Option<&KnownNames>,
     vars: Vars<'_>,
 ) -> Vec<String> {
-    if words.value.is_empty() {
-        report
-            .error(words.position, "`command` is empty")
-            .suggest("the program and its arguments: `command: [wc, \"-w\"]`");
-    }
-    let first_extra = words.value.get(WORDS_MAX).map(|word| word.position);
-    report.at_most(first_extra, WORDS_MAX, "words in `command`");
     let mut command = Vec::new();
     for (at, word) in words.value.iter().enumerate() {
         let filled = expand(report, word, vars).unwrap_or_else(|| "x".to_owned());
         let has_field = fields(&without_variables(&word.value)).next().is_some();
         if filled.contains('\0') || filled.len() > WORD_BYTES_MAX {
             let message = "this cannot be a word of a command";
-            report
-                .error(word.position, message)
-                .suggest(format!("text, at most {WORD_BYTES_MAX} bytes of it"));
+            let instead = format!("text, at most {WORD_BYTES_MAX} bytes of it");
+            report.error(word.position, message, instead);
         } else if at == 0 {
             check_program(report, word, &filled, has_field);
-        } else if let Some(known_names) = known_names {
-            check_fields(report, word, &filled, known_names);
+        } else if let Some(known) = known {
+            check_fields(report, word, &filled, known);
         }
         command.push(filled);
     }
@@ -158,30 +138,20 @@ fn check_program(
     has_field: bool,
 ) {
     if filled.trim().is_empty() {
-        report
-            .error(word.position, "the program of `command` is empty")
-            .suggest("its name or its path");
+        let instead = "its name or its path";
+        report.error(word.position, "the program of `command` is empty", instead);
     } else if has_field {
-        report
-            .error(
-                word.position,
-                "the program itself cannot be a field of the input",
-            )
-            .suggest("the program; `{field}` only in its arguments");
+        let message = "the program itself cannot be a field of the input";
+        let instead = "the program; `{field}` only in its arguments";
+        report.error(word.position, message, instead);
     } else if filled.contains('/') && !filled.starts_with('/') {
-        report
-            .error(
-                word.position,
-                "the program is a path that does not begin with `/`",
-            )
-            .suggest("a name that is found in PATH, or the path from `/` on");
+        let message = "the program is a path that does not begin with `/`";
+        let instead = "a name that is found in PATH, or the path from `/` on";
+        report.error(word.position, message, instead);
     } else if filled.contains(' ') && !filled.contains('/') {
-        report
-            .warning(
-                word.position,
-                "the program has a space in its name: no shell reads it",
-            )
-            .suggest("each word of its own: `command: [wc, \"-w\"]`");
+        let message = "the program has a space in its name: no shell reads it";
+        let instead = "each word of its own: `command: [wc, \"-w\"]`";
+        report.warning(word.position, message, instead);
     }
 }
 
@@ -193,24 +163,16 @@ pub(crate) fn environment(
 ) -> Vec<(String, String)> {
     let mut env = Vec::new();
     for (name, value) in &pairs.0 {
-        if !url::is_name(&name.value) {
-            let message = format!("`{}` is not the name of a variable", one_line(&name.value));
-            report
-                .error(name.position, message)
-                .suggest("letters, digits and `_`, for example `LANG`");
-        }
         let filled = expand(report, value, vars).unwrap_or_default();
         if header::is_key(&value.value) {
             report_written_key(report, value.position);
         } else if filled.contains(char::is_control) || filled.len() > ENV_BYTES_MAX {
-            report
-                .error(value.position, "this cannot be the value of a variable")
-                .suggest(format!("text on one line, at most {ENV_BYTES_MAX} bytes"));
+            let message = "this cannot be the value of a variable";
+            let instead = format!("text on one line, at most {ENV_BYTES_MAX} bytes");
+            report.error(value.position, message, instead);
         }
         env.push((name.value.clone(), filled));
     }
-    let first_extra = pairs.0.get(ENV_MAX).map(|(name, _)| name.position);
-    report.at_most(first_extra, ENV_MAX, "variables");
     env
 }
 
@@ -225,10 +187,10 @@ pub(crate) fn headers(
     for (written, value) in &pairs.0 {
         let name = written.value.to_ascii_lowercase();
         let is_own = RESERVED.iter().chain(own).any(|own| *own == name);
-        if header::check_name(report, written, &name) && is_own {
+        if is_own {
             header::report_reserved(report, written);
         }
-        if headers.iter().any(|(known_names, _)| *known_names == name) {
+        if headers.iter().any(|(known, _)| *known == name) {
             header::report_duplicate(report, written, &name);
         }
         let filled = expand(report, value, vars);
@@ -243,16 +205,12 @@ pub(crate) fn headers(
         }
         headers.push((name, filled.unwrap_or_default()));
     }
-    header::check_count(report, pairs);
     headers
 }
 
 /// Reports a key that is written in place of a variable.
 fn report_written_key(report: &mut FileReport<'_>, position: TextPosition) {
-    report
-        .error(
-            position,
-            "this looks like a key, and a key is never written into a pack",
-        )
-        .suggest("`${NAME}`, with the key in the variable `NAME`");
+    let message = "this looks like a key, and a key is never written into a pack";
+    let instead = "`${NAME}`, with the key in the variable `NAME`";
+    report.error(position, message, instead);
 }

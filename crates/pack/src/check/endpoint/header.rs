@@ -6,8 +6,6 @@ use crate::source::form::Pairs;
 use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
-/// The maximum number of headers.
-const HEADERS_MAX: usize = 32;
 /// The maximum size of the value of a provider's header.
 const VALUE_MAX: usize = 1_024;
 
@@ -52,52 +50,27 @@ pub(crate) fn check(
     let mut headers: Vec<(String, String)> = Vec::new();
     for (written, value) in &source.0 {
         let lower = written.value.to_ascii_lowercase();
-        if check_name(report, written, &lower) {
-            check_allowed(report, written, &lower);
-        }
+        check_allowed(report, written, &lower);
         if headers.iter().any(|(known_names, _)| *known_names == lower) {
             report_duplicate(report, written, &lower);
         }
         check_value(report, value);
         headers.push((lower, value.value.clone()));
     }
-    check_count(report, source);
     headers
-}
-
-/// True if a name is valid; an invalid one is reported.
-pub(crate) fn check_name(
-    report: &mut FileReport<'_>,
-    written: &Located<String>,
-    name: &str,
-) -> bool {
-    let is_token = is_token(name);
-    if !is_token {
-        let message = format!("`{}` is not the name of a header", one_line(&written.value));
-        report
-            .error(written.position, message)
-            .suggest("letters, digits and `-`, for example `x-team`");
-    }
-    is_token
 }
 
 /// Reports a header that is there twice.
 pub(crate) fn report_duplicate(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
     let message = format!("the header `{}` is there twice", one_line(name));
-    report.error(written.position, message).suggest("it once");
+    report.error(written.position, message, "it once");
 }
 
 /// Reports a header that a pack may not set.
 pub(crate) fn report_reserved(report: &mut FileReport<'_>, written: &Located<String>) {
     let quoted_name = one_line(&written.value);
     let message = format!("the header `{quoted_name}` is not the pack's to write");
-    report.error(written.position, message).suggest("nothing");
-}
-
-/// Reports too many headers.
-pub(crate) fn check_count(report: &mut FileReport<'_>, source: &Pairs<Located<String>>) {
-    let first_extra = source.0.get(HEADERS_MAX).map(|(name, _)| name.position);
-    report.at_most(first_extra, HEADERS_MAX, "headers");
+    report.error(written.position, message, "nothing");
 }
 
 /// True if a header of this name carries a key.
@@ -119,20 +92,16 @@ pub(crate) fn is_value(text: &str, most: usize) -> bool {
 
 /// Reports an invalid value of a header.
 pub(crate) fn report_bad_value(report: &mut FileReport<'_>, position: TextPosition, most: usize) {
-    report
-        .error(position, "this cannot be the value of a header")
-        .suggest(format!("plain ASCII on one line, 1 to {most} characters"));
+    let instead = format!("plain ASCII on one line, 1 to {most} characters");
+    report.error(position, "this cannot be the value of a header", instead);
 }
 
 fn check_allowed(report: &mut FileReport<'_>, written: &Located<String>, name: &str) {
     if is_secret(name) {
         let quoted_name = one_line(&written.value);
-        report
-            .error(
-                written.position,
-                format!("the header `{quoted_name}` carries a key"),
-            )
-            .suggest("`key: ${NAME}` of the provider: its dialect knows the header");
+        let message = format!("the header `{quoted_name}` carries a key");
+        let instead = "`key: ${NAME}` of the provider: its dialect knows the header";
+        report.error(written.position, message, instead);
     } else if RESERVED.contains(&name) {
         report_reserved(report, written);
     }
@@ -141,22 +110,13 @@ fn check_allowed(report: &mut FileReport<'_>, written: &Located<String>, name: &
 /// Messages do not repeat the value: a key may have been written there.
 fn check_value(report: &mut FileReport<'_>, value: &Located<String>) {
     if value.value.contains("${") {
-        report
-            .error(value.position, "variables are not filled in in a header")
-            .suggest("the value itself; a key as `key: ${NAME}`");
+        let message = "variables are not filled in in a header";
+        let instead = "the value itself; a key as `key: ${NAME}`";
+        report.error(value.position, message, instead);
     } else if is_key(&value.value) {
-        report
-            .error(value.position, "this looks like a key")
-            .suggest("`key: ${NAME}` of the provider");
+        let instead = "`key: ${NAME}` of the provider";
+        report.error(value.position, "this looks like a key", instead);
     } else if !is_value(&value.value, VALUE_MAX) {
         report_bad_value(report, value.position, VALUE_MAX);
     }
-}
-
-/// True if `name` is a valid name of a header.
-fn is_token(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }

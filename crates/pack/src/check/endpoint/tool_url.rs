@@ -36,27 +36,15 @@ pub(crate) fn check(
     known_names: Option<&KnownNames>,
     vars: Vars<'_>,
 ) -> String {
-    let filled = match url::fill(&url.value, TOOL.example, vars) {
-        Ok(filled) => filled,
-        Err((message, instead)) => {
-            report.error(url.position, message).suggest(instead);
-            return String::new();
-        }
+    let Some(filled) = url::expand(report, url, TOOL.example, vars) else {
+        return String::new();
     };
     let before = report.findings.count();
     if let Some(known_names) = known_names {
         expansion::check_fields(report, url, &filled, known_names);
     }
-    if let Err((message, instead)) = check_url(&filled, known_names.is_some()) {
-        let after = if filled == url.value {
-            ""
-        } else {
-            ", once its variables are filled in"
-        };
-        report
-            .error(url.position, format!("the url {message}{after}"))
-            .suggest(instead);
-    }
+    let checked = check_url(&filled, known_names.is_some());
+    url::report_problem(report, url, &filled, (TOOL.field, checked));
     if report.findings.count() == before {
         warn_private_name(report, url, &filled);
     }
@@ -177,8 +165,8 @@ fn warn_private_name(report: &mut FileReport<'_>, url: &Located<String>, filled:
         } else {
             "the host looks like a name of a private network".to_owned()
         };
-        report
-            .warning(url.position, format!("{message}, where no name is called"))
-            .suggest("it, and the name in the setting `dial.allow` of the server");
+        let message = format!("{message}, where no name is called");
+        let instead = "it, and the name in the setting `dial.allow` of the server";
+        report.warning(url.position, message, instead);
     }
 }

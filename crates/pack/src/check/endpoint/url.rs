@@ -36,23 +36,48 @@ pub(crate) fn check(
     field: &UrlField,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> String {
-    let filled = match fill(&url.value, field.example, vars) {
-        Ok(filled) => filled,
-        Err((message, instead)) => {
-            report.error(url.position, message).suggest(instead);
-            return String::new();
-        }
+    let Some(filled) = expand(report, url, field.example, vars) else {
+        return String::new();
     };
-    if let Err((message, instead)) = check_url(&filled, field) {
-        let field = field.field;
-        let message = if filled == url.value {
-            format!("the {field} {message}")
-        } else {
-            format!("the {field} {message}, once its variables are filled in")
-        };
-        report.error(url.position, message).suggest(instead);
-    }
+    report_problem(
+        report,
+        url,
+        &filled,
+        (field.field, check_url(&filled, field)),
+    );
     filled.trim_end_matches('/').to_owned()
+}
+
+/// A text with its variables filled in; `None` if a variable is not set, which is reported.
+pub(crate) fn expand(
+    report: &mut FileReport<'_>,
+    text: &Located<String>,
+    example: &str,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let filled = fill(&text.value, example, vars);
+    let report = |(message, instead)| report.error(text.position, message, instead);
+    filled.map_err(report).ok()
+}
+
+/// Reports what is wrong with the url of `field` once its variables are filled in.
+pub(crate) fn report_problem(
+    report: &mut FileReport<'_>,
+    url: &Located<String>,
+    filled: &str,
+    (field, checked): (&str, Result<(), UrlProblem>),
+) {
+    if let Err((message, instead)) = checked {
+        let after = match filled == url.value {
+            true => "",
+            false => ", once its variables are filled in",
+        };
+        report.error(
+            url.position,
+            format!("the {field} {message}{after}"),
+            instead,
+        );
+    }
 }
 
 /// What is wrong, and what to write.

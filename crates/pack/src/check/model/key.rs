@@ -16,9 +16,8 @@ pub(crate) fn check(
     match (&source.key, &source.key_file) {
         (None, None) => ApiKeySource::None,
         (Some(_), Some(file)) => {
-            report
-                .error(file.position, "`key` and `key_file` are both there")
-                .suggest("one of them");
+            let message = "`key` and `key_file` are both there";
+            report.error(file.position, message, "one of them");
             ApiKeySource::None
         }
         (Some(key), None) => variable(report, key),
@@ -64,7 +63,7 @@ fn variable(report: &mut FileReport<'_>, key: &Located<String>) -> ApiKeySource 
             )
         }
     };
-    report.error(key.position, message).suggest(instead);
+    report.error(key.position, message, instead);
     ApiKeySource::None
 }
 
@@ -73,23 +72,16 @@ fn key_file(
     file: &Located<String>,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> ApiKeySource {
-    let example = "`key_file: /run/secrets/provider`";
-    match url::fill(&file.value, "/run/secrets", vars) {
-        Err((message, instead)) => report.error(file.position, message).suggest(instead),
-        Ok(path) if !path.starts_with('/') => {
-            report
-                .error(file.position, "the path of a key file begins with `/`")
-                .suggest(example);
-        }
-        Ok(path) if path.contains(char::is_control) => {
-            report
-                .error(
-                    file.position,
-                    "the path has something in it that no path has",
-                )
-                .suggest(example);
-        }
-        Ok(path) => return ApiKeySource::File(path),
-    }
+    let Some(path) = url::expand(report, file, "/run/secrets", vars) else {
+        return ApiKeySource::None;
+    };
+    let message = if !path.starts_with('/') {
+        "the path of a key file begins with `/`"
+    } else if path.contains(char::is_control) {
+        "the path has something in it that no path has"
+    } else {
+        return ApiKeySource::File(path);
+    };
+    report.error(file.position, message, "`key_file: /run/secrets/provider`");
     ApiKeySource::None
 }

@@ -1,6 +1,6 @@
 //! Checks every use of a model: its provider exists and has a valid address, and its price is known.
 
-use crate::check::folder::ParsedPack;
+use crate::check::folder::{ParsedFile, ParsedPack};
 use crate::check::manifest::{CheckedManifest, is_model};
 use crate::check::model::provider::{CASSETTE, CheckedProviders};
 use crate::check::report::FileReport;
@@ -35,16 +35,10 @@ pub(crate) fn resolved(
 /// Reports an unknown provider of a `provider:model`.
 fn check_provider(report: &mut FileReport<'_>, model: &Located<String>, providers: &KnownNames) {
     let name = Located {
-        value: before_colon(&model.value).to_owned(),
+        value: model.value.split(':').next().unwrap_or_default().to_owned(),
         position: model.position,
     };
     report.unknown(&name, "provider", providers);
-}
-
-fn before_colon(model: &str) -> &str {
-    model
-        .split_once(':')
-        .map_or(model, |(provider, _)| provider)
 }
 
 /// Checks the providers of `models` in pack.yaml.
@@ -53,10 +47,7 @@ pub(crate) fn check_manifest(
     providers: &KnownNames,
     findings: &mut Findings,
 ) {
-    let mut report = FileReport {
-        file: "pack.yaml",
-        findings,
-    };
+    let mut report = FileReport::new("pack.yaml", findings);
     for (_, model) in source.iter().flat_map(|source| &source.models.0) {
         if is_model(&model.value) {
             check_provider(&mut report, model, providers);
@@ -77,28 +68,24 @@ pub(crate) fn uses(folder: &ParsedPack) -> Vec<ModelUse> {
         orchestrator.model.as_ref(),
     ));
     let listed_ids = orchestrator.sub_agent_ids();
-    for doc in &folder.agents {
-        let Some(source) = &doc.source else { continue };
+    for (file, _, source) in folder.agents.iter().filter_map(ParsedFile::parts) {
         let id = source.id.as_ref();
         if id.is_some_and(|id| listed_ids.iter().any(|listed| listed.value == id.value)) {
-            uses.extend(agent_use(folder, &doc.file, source.model.as_ref()));
+            uses.extend(agent_use(folder, file, source.model.as_ref()));
         }
     }
-    for doc in &folder.workers {
-        let Some(source) = &doc.source else { continue };
-        uses.extend(agent_use(folder, &doc.file, source.model.as_ref()));
+    for (file, _, source) in folder.workers.iter().filter_map(ParsedFile::parts) {
+        uses.extend(agent_use(folder, file, source.model.as_ref()));
     }
     uses
 }
 
 fn agent_use(folder: &ParsedPack, file: &str, field: Option<&Located<String>>) -> Option<ModelUse> {
     let name = field.map_or(DEFAULT, |field| field.value.as_str());
-    let models = folder.manifest.iter().flat_map(|source| &source.models.0);
-    let unique_ids = models
-        .into_iter()
-        .find(|(known_names, _)| known_names.value == name)
-        .map(|(_, model)| ("pack.yaml", model));
-    let (file, model) = unique_ids.or(field.map(|field| (file, field)))?;
+    let mut models = folder.manifest.iter().flat_map(|source| &source.models.0);
+    let named = models.find(|(known, _)| known.value == name);
+    let named = named.map(|(_, model)| ("pack.yaml", model));
+    let (file, model) = named.or(field.map(|field| (file, field)))?;
     Some(used(file, model.position, &model.value))
 }
 
@@ -114,14 +101,7 @@ pub(crate) fn used(file: &str, position: TextPosition, model: &str) -> ModelUse 
 
 /// Reports models that play a cassette which the pack does not have.
 pub(crate) fn check_cassettes(uses: &[ModelUse], folder: &ParsedPack, findings: &mut Findings) {
-    let known_names = KnownNames {
-        names: folder
-            .cassettes
-            .iter()
-            .map(|(name, _)| name.clone())
-            .collect(),
-        incomplete: false,
-    };
+    let known = KnownNames::complete(folder.cassettes.iter().map(|(name, _)| name));
     let mut seen: Vec<&str> = Vec::new();
     for used in uses {
         let Some((CASSETTE, name)) = used.model.split_once(':') else {
@@ -131,16 +111,17 @@ pub(crate) fn check_cassettes(uses: &[ModelUse], folder: &ParsedPack, findings: 
             continue;
         }
         seen.push(name);
-        let name = Located {
-            value: name.to_owned(),
-            position: TextPosition {
-                line: used.line,
-                column: used.column,
-            },
-        };
-        let is_reported = findings.unknown(&used.file, &name, "cassette", &known_names);
-        if let Some(finding) = is_reported.filter(|_| known_names.names.is_empty()) {
-            finding.suggest(format!("it as `cassettes/{}.jsonl`", one_line(&name.value)));
+        if known.names.is_empty() {
+            let name = one_line(name);
+            let message = format!("unknown cassette `{name}`: the pack has none");
+            let instead = format!("it as `cassettes/{name}.jsonl`");
+            findings.error(&used.file, used.position(), message, instead);
+        } else {
+            let name = Located {
+                value: name.to_owned(),
+                position: used.position(),
+            };
+            findings.unknown(&used.file, &name, "cassette", &known);
         }
     }
 }
@@ -161,26 +142,19 @@ pub(crate) fn check_uses(
             continue;
         }
         seen.push(model);
-        let position = TextPosition {
-            line: used.line,
-            column: used.column,
-        };
+        let position = used.position();
         if let Some((message, instead)) = providers.invalid_builtins.get(provider)
             && !invalid_builtins.contains(&provider)
         {
             invalid_builtins.push(provider);
-            findings
-                .error(&used.file, position, message)
-                .suggest(instead);
+            findings.error(&used.file, position, message, instead);
         }
         if prices.is_some_and(|prices| prices.of(model).is_none()) {
             let model = one_line(model);
             let message = format!("`{model}` has no price: its calls count as 0 USD");
-            findings
-                .warning(&used.file, position, message)
-                .suggest(format!(
-                    "`\"{model}\": {{input: …, output: …}}` under `prices:` in prices.yaml"
-                ));
+            let instead =
+                format!("`\"{model}\": {{input: …, output: …}}` under `prices:` in prices.yaml");
+            findings.warning(&used.file, position, message, instead);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Checks the parameters of model calls.
 
-use crate::check::report::FileReport;
+use crate::check::report::{FileReport, value_of};
 use crate::pack::provider::{DialectName, ParamsDef, ProviderDef};
 use crate::source::provider::{ParamsSource, ProviderSource};
 use crate::text::wording::one_line;
@@ -26,13 +26,10 @@ const RESERVED: [&str; 11] = [
 /// The parameters of a provider or a model.
 pub(crate) fn check(report: &mut FileReport<'_>, source: &ParamsSource) -> ParamsDef {
     ParamsDef {
-        max_tokens: source.max_tokens.as_ref().map(|tokens| tokens.value as u32),
-        temperature: source.temperature.as_ref().map(|warm| warm.value),
-        thinking_tokens: source
-            .thinking_tokens
-            .as_ref()
-            .map(|tokens| tokens.value as u32),
-        effort: source.effort.as_ref().map(|effort| effort.value.clone()),
+        max_tokens: value_of(&source.max_tokens).map(|tokens| tokens as u32),
+        temperature: value_of(&source.temperature),
+        thinking_tokens: value_of(&source.thinking_tokens).map(|tokens| tokens as u32),
+        effort: value_of(&source.effort),
         extra: extra(report, source),
     }
 }
@@ -45,18 +42,17 @@ fn extra(
     for (name, value) in &source.extra.0 {
         if RESERVED.contains(&name.value.as_str()) {
             let message = format!("`{}` of a request is not the pack's to write", name.value);
-            report
-                .error(name.position, message)
-                .suggest(match &*name.value {
-                    "max_tokens" => "`max_tokens` beside `extra`",
-                    _ => "nothing",
-                });
+            let instead = match &*name.value {
+                "max_tokens" => "`max_tokens` beside `extra`",
+                _ => "nothing",
+            };
+            report.error(name.position, message, instead);
         }
         let before = bytes;
         bytes += name.value.len() + value.to_string().len();
         if before <= EXTRA_MAX && bytes > EXTRA_MAX {
             let message = format!("`extra` has more than {EXTRA_MAX} bytes");
-            report.error(name.position, message).suggest("less");
+            report.error(name.position, message, "less");
         }
     }
     let fields = source.extra.0.iter();
@@ -88,12 +84,11 @@ pub(crate) fn check_budget(
             .and_then(|own| own.thinking_tokens)
             .or(all.thinking_tokens);
         let max_tokens = own.and_then(|own| own.max_tokens).or(all.max_tokens);
-        let position = written
+        let tokens = written
             .thinking_tokens
             .as_ref()
-            .map(|tokens| tokens.position);
-        let position = position.or(written.max_tokens.as_ref().map(|tokens| tokens.position));
-        if let (Some(position), Some(thinking), Some(all)) = (position, thinking_tokens, max_tokens)
+            .or(written.max_tokens.as_ref());
+        if let (Some(tokens), Some(thinking), Some(all)) = (tokens, thinking_tokens, max_tokens)
             && thinking >= all
         {
             let whose = match model {
@@ -103,9 +98,8 @@ pub(crate) fn check_budget(
             let message = format!(
                 "`thinking_tokens` is {thinking} and `max_tokens` is {all}{whose}: nothing is left for the answer"
             );
-            report
-                .error(position, message)
-                .suggest("`max_tokens` that is larger: it counts both");
+            let instead = "`max_tokens` that is larger: it counts both";
+            report.error(tokens.position, message, instead);
         }
     }
 }

@@ -6,11 +6,10 @@ use crate::check::endpoint::header;
 use crate::check::endpoint::url::{self, UrlField};
 use crate::check::model::key;
 use crate::check::model::params;
-use crate::check::report::{FileReport, word};
+use crate::check::report::{FileReport, value_of, word};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::provider::{ApiKeySource, DialectName, ProviderDef, RetriesDef, TimeoutsDef};
 use crate::source::provider::{ProviderSource, ProvidersSource, RetriesSource, TimeoutsSource};
-use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 pub(crate) const FILE: &str = "providers.yaml";
@@ -18,8 +17,6 @@ pub(crate) const FILE: &str = "providers.yaml";
 pub(crate) const SCRIPTED: &str = "scripted";
 /// The built-in provider that plays the pack's recorded calls.
 pub(crate) const CASSETTE: &str = "cassette";
-/// The maximum number of providers: more than there are vendors.
-const PROVIDERS_MAX: usize = 50;
 
 /// The base url of a provider.
 const PROVIDER: UrlField = UrlField {
@@ -86,10 +83,7 @@ pub(crate) fn check(
     vars: &dyn Fn(&str) -> Option<String>,
     findings: &mut Findings,
 ) -> CheckedProviders {
-    let mut report = FileReport {
-        file: FILE,
-        findings,
-    };
+    let mut report = FileReport::new(FILE, findings);
     let mut providers = CheckedProviders {
         all: BTreeMap::new(),
         key_positions: BTreeMap::new(),
@@ -107,7 +101,7 @@ pub(crate) fn check(
             plays.iter().find(|(built_in, _)| name.value == *built_in)
         {
             let message = format!("`{built_in}` is built in and plays {message}");
-            report.error(name.position, message).suggest("another name");
+            report.error(name.position, message, "another name");
             continue;
         }
         let provider = provider(&mut report, source, vars);
@@ -119,8 +113,6 @@ pub(crate) fn check(
         providers.invalid_builtins.remove(&name.value);
         providers.all.insert(name.value.clone(), provider);
     }
-    let first_extra = written.get(PROVIDERS_MAX).map(|(name, _)| name.position);
-    report.at_most(first_extra, PROVIDERS_MAX, "providers");
     providers
         .known_names
         .names
@@ -164,16 +156,17 @@ fn provider(
     };
     let params = source.params.as_ref();
     let params = params.map(|params| params::check(report, &params.value));
-    let mut models = BTreeMap::new();
-    for (name, source) in &source.models.0 {
-        if !is_model_name(&name.value) {
-            let message = format!("`{}` is not the name of a model", one_line(&name.value));
-            report
-                .error(name.position, message)
-                .suggest("the vendor's name, without the provider and without spaces");
-        }
-        models.insert(name.value.clone(), params::check(report, &source.value));
-    }
+    let models = source.models.0.iter();
+    let models = models.map(|(name, own)| (name.value.clone(), params::check(report, &own.value)));
+    let models = models.collect();
+    let timeouts = source
+        .timeouts
+        .as_ref()
+        .map(|source| timeouts(report, source));
+    let retries = source
+        .retries
+        .as_ref()
+        .map(|source| retries(report, source));
     let provider = ProviderDef {
         // A placeholder: the pack is refused.
         dialect: dialect.unwrap_or(DialectName::OpenaiChat),
@@ -182,16 +175,8 @@ fn provider(
         headers: header::check(report, &source.headers),
         params: params.unwrap_or_default(),
         models,
-        timeouts: source
-            .timeouts
-            .as_ref()
-            .map(|source| timeouts(report, source))
-            .unwrap_or_default(),
-        retries: source
-            .retries
-            .as_ref()
-            .map(|source| retries(report, source))
-            .unwrap_or_default(),
+        timeouts: timeouts.unwrap_or_default(),
+        retries: retries.unwrap_or_default(),
     };
     if dialect.is_some() {
         params::check_budget(report, source, &provider);
@@ -213,19 +198,11 @@ fn address(
     }
     check_path(report, url, &filled, dialect);
     if *key != ApiKeySource::None && is_unencrypted(&filled) {
-        report
-            .warning(
-                url.position,
-                "the key is sent unencrypted to another machine",
-            )
-            .suggest("`https://`, or no key");
+        let message = "the key is sent unencrypted to another machine";
+        let instead = "`https://`, or no key";
+        report.warning(url.position, message, instead);
     }
     filled
-}
-
-/// True if `name` is valid behind the `:` of a model.
-fn is_model_name(name: &str) -> bool {
-    !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// Warns of a base url with the path of a call, or without the path that most servers need.
@@ -237,34 +214,23 @@ fn check_path(
 ) {
     use DialectName as D;
     let Some(dialect) = dialect else { return };
-    let end = |end: &str| filled.ends_with(end).then_some(end.len());
-    let (calls, extra): (&str, Option<usize>) = match dialect {
-        D::Anthropic => ("/v1/messages", end("/v1/messages").or_else(|| end("/v1"))),
-        D::OpenaiChat => ("/chat/completions", end("/chat/completions")),
-        D::OpenaiResponses => ("/responses", end("/responses")),
-        D::Gemini => (
-            "/v1beta/models/…",
-            end("/v1beta/models").or_else(|| end("/v1beta")),
-        ),
+    let (calls, ends): (&str, &[&str]) = match dialect {
+        D::Anthropic => ("/v1/messages", &["/v1/messages", "/v1"]),
+        D::OpenaiChat => ("/chat/completions", &["/chat/completions"]),
+        D::OpenaiResponses => ("/responses", &["/responses"]),
+        D::Gemini => ("/v1beta/models/…", &["/v1beta/models", "/v1beta"]),
     };
-    if extra.is_some() {
-        report
-            .warning(
-                url.position,
-                format!("`{calls}` is put after this base_url, which already has some of it"),
-            )
-            .suggest(format!("it without: what stands before `{calls}`"));
+    if ends.iter().any(|end| filled.ends_with(end)) {
+        let message = format!("`{calls}` is put after this base_url, which already has some of it");
+        let instead = format!("it without: what stands before `{calls}`");
+        report.warning(url.position, message, instead);
     }
     let is_bare = filled.matches('/').count() == 2;
     if is_bare && matches!(dialect, D::OpenaiChat | D::OpenaiResponses) {
-        report
-            .warning(
-                url.position,
-                format!(
-                    "`{calls}` is put after this base_url, and most servers want `/v1` before it"
-                ),
-            )
-            .suggest("it with `/v1` behind");
+        let message =
+            format!("`{calls}` is put after this base_url, and most servers want `/v1` before it");
+        let instead = "it with `/v1` behind";
+        report.warning(url.position, message, instead);
     }
 }
 
@@ -284,13 +250,6 @@ fn is_unencrypted(base_url: &str) -> bool {
 }
 
 fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef {
-    let ms = |field: &Option<Located<u64>>| field.as_ref().map(|ms| ms.value);
-    let timeouts = TimeoutsDef {
-        connect_ms: ms(&source.connect_ms),
-        first_byte_ms: ms(&source.first_byte_ms),
-        idle_ms: ms(&source.idle_ms),
-        total_ms: ms(&source.total_ms),
-    };
     if let (Some(total), Some(first)) = (&source.total_ms, &source.first_byte_ms)
         && first.value > total.value
     {
@@ -298,27 +257,28 @@ fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef
             "`first_byte_ms` is {}, longer than the whole answer may take",
             first.value
         );
-        report
-            .warning(first.position, message)
-            .suggest(format!("at most {}, or a longer `total_ms`", total.value));
+        let instead = format!("at most {}, or a longer `total_ms`", total.value);
+        report.warning(first.position, message, instead);
     }
-    timeouts
+    TimeoutsDef {
+        connect_ms: value_of(&source.connect_ms),
+        first_byte_ms: value_of(&source.first_byte_ms),
+        idle_ms: value_of(&source.idle_ms),
+        total_ms: value_of(&source.total_ms),
+    }
 }
 
 fn retries(report: &mut FileReport<'_>, source: &RetriesSource) -> RetriesDef {
-    let number = |field: &Option<Located<u64>>| field.as_ref().map(|number| number.value);
-    let retries = RetriesDef {
-        attempts: number(&source.attempts).map(|attempts| attempts as u32),
-        base_ms: number(&source.base_ms),
-        max_ms: number(&source.max_ms),
-    };
     if let (Some(base), Some(max)) = (&source.base_ms, &source.max_ms)
         && base.value > max.value
     {
         let message = format!("`base_ms` is {}, longer than the longest pause", base.value);
-        report
-            .error(base.position, message)
-            .suggest(format!("at most {}, or a longer `max_ms`", max.value));
+        let instead = format!("at most {}, or a longer `max_ms`", max.value);
+        report.error(base.position, message, instead);
     }
-    retries
+    RetriesDef {
+        attempts: value_of(&source.attempts).map(|attempts| attempts as u32),
+        base_ms: value_of(&source.base_ms),
+        max_ms: value_of(&source.max_ms),
+    }
 }

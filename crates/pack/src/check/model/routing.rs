@@ -22,9 +22,6 @@ pub(crate) const FILE: &str = "routing.yaml";
 const LIST_MAX: usize = 100;
 /// The maximum number of fallbacks: no user waits for a ninth model.
 const FALLBACKS_MAX: usize = 8;
-/// The maximum length of a version.
-const VERSION_MAX: usize = 64;
-
 /// The names that a rule may refer to.
 pub(crate) struct RoutingContext<'a> {
     pub(crate) manifest: &'a CheckedManifest,
@@ -35,7 +32,7 @@ pub(crate) struct RoutingContext<'a> {
     pub(crate) orchestrator: Option<&'a str>,
 }
 
-/// The content of `routing.yaml`, and the models that it uses.
+/// The [`RoutingPolicy`] of `routing.yaml`, and the models that it uses.
 #[derive(Default)]
 pub(crate) struct CheckedRouting {
     pub(crate) policy: Option<RoutingPolicy>,
@@ -53,15 +50,12 @@ pub(crate) fn check(
         return CheckedRouting::default();
     };
     let mut check = RoutingCheck {
-        report: FileReport {
-            file: FILE,
-            findings,
-        },
+        report: FileReport::new(FILE, findings),
         context,
         uses: Vec::new(),
     };
     let version = match &source.version {
-        Some(version) => check.version(version),
+        Some(version) => version.value.trim().to_owned(),
         None => Digest::of([text]).short(),
     };
     let mut rules: Vec<RoutingRule> = Vec::new();
@@ -81,13 +75,9 @@ pub(crate) fn check(
         check.choice(written)
     });
     if rules.is_empty() && default.is_none() {
-        check
-            .report
-            .warning(
-                TextPosition::TOP,
-                "no rule and no default: nothing is routed",
-            )
-            .suggest("`default: {use: …}`, or no routing.yaml");
+        let message = "no rule and no default: nothing is routed";
+        let instead = "`default: {use: …}`, or no routing.yaml";
+        check.report.warning(TextPosition::TOP, message, instead);
     }
     CheckedRouting {
         uses: check.uses,
@@ -107,19 +97,6 @@ struct RoutingCheck<'a, 'p> {
 }
 
 impl RoutingCheck<'_, '_> {
-    fn version(&mut self, version: &Located<String>) -> String {
-        let text = version.value.trim();
-        let is_valid = (1..=VERSION_MAX).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if !is_valid {
-            let message = format!("`{}` is not a version", one_line(&version.value));
-            self.report
-                .error(version.position, message)
-                .suggest("1 to 64 characters without a space, such as `\"2026-11-16T10:00:00Z\"`");
-        }
-        text.to_owned()
-    }
-
     fn rule(
         &mut self,
         number: usize,
@@ -131,9 +108,7 @@ impl RoutingCheck<'_, '_> {
             Some(name) => {
                 if before.iter().any(|rule| rule.name == name.value) {
                     let message = format!("the rule `{}` is there twice", one_line(&name.value));
-                    self.report
-                        .error(name.position, message)
-                        .suggest("another name");
+                    self.report.error(name.position, message, "another name");
                 }
                 name.value.clone()
             }
@@ -176,13 +151,12 @@ impl RoutingCheck<'_, '_> {
         if texts.is_empty() {
             let message = format!("`{name}` is empty: the rule would never hold");
             let instead = format!("at least one, or no `{name}`");
-            self.report.error(field.position, message).suggest(instead);
+            self.report.error(field.position, message, instead);
         }
         if let Some(first_extra) = texts.get(LIST_MAX) {
             let message = format!("`{name}` has more than {LIST_MAX} names");
             self.report
-                .error(first_extra.position, message)
-                .suggest("a rule for each");
+                .error(first_extra.position, message, "a rule for each");
         }
         self.report.check_unique(&texts, name);
         texts
@@ -194,7 +168,7 @@ impl RoutingCheck<'_, '_> {
             Err(_) => {
                 let message = format!("`{}` is not a tenant", one_line(&tenant.value));
                 let example = "a UUID, such as `0192f1aa-0000-7000-8000-000000000001`";
-                self.report.error(tenant.position, message).suggest(example);
+                self.report.error(tenant.position, message, example);
                 String::new()
             }
         }
@@ -216,9 +190,8 @@ impl RoutingCheck<'_, '_> {
     fn locale(&mut self, locale: &Located<String>) -> String {
         if !is_tag(&locale.value) {
             let message = format!("`{}` is not a language tag", one_line(&locale.value));
-            self.report
-                .error(locale.position, message)
-                .suggest("for example `de`, which holds for `de-AT` too");
+            let instead = "for example `de`, which holds for `de-AT` too";
+            self.report.error(locale.position, message, instead);
         }
         locale.value.replace('_', "-")
     }
@@ -234,9 +207,7 @@ impl RoutingCheck<'_, '_> {
         let listed = fallback.as_ref().map(Located::texts).unwrap_or_default();
         if let Some(first_extra) = listed.get(FALLBACKS_MAX) {
             let message = format!("more than {FALLBACKS_MAX} fallbacks");
-            self.report
-                .error(first_extra.position, message)
-                .suggest("fewer");
+            self.report.error(first_extra.position, message, "fewer");
         }
         let mut fallbacks: Vec<String> = Vec::new();
         for name in &listed {
@@ -248,14 +219,10 @@ impl RoutingCheck<'_, '_> {
                     "the fallback `{}` is what failed already",
                     one_line(&name.value)
                 );
-                self.report
-                    .warning(name.position, message)
-                    .suggest("another model");
+                self.report.warning(name.position, message, "another model");
             } else if fallbacks.contains(&other) {
                 let message = format!("the fallback `{}` is there twice", one_line(&name.value));
-                self.report
-                    .warning(name.position, message)
-                    .suggest("it once");
+                self.report.warning(name.position, message, "it once");
             } else {
                 fallbacks.push(other);
             }
@@ -282,20 +249,19 @@ impl RoutingCheck<'_, '_> {
             return;
         };
         let name = one_line(&rule.name);
-        let always = rule.when == RoutingCondition::default();
-        let reason = if always {
-            format!("rule `{name}` before it always holds")
-        } else {
-            format!("rule `{name}` before it holds whenever this does")
+        let (holds, instead) = match rule.when == RoutingCondition::default() {
+            true => (
+                "always holds",
+                format!("a `when` for rule `{name}`, or it as the last"),
+            ),
+            false => (
+                "holds whenever this does",
+                format!("it before rule `{name}`, or nothing"),
+            ),
         };
-        let instead = if always {
-            format!("a `when` for rule `{name}`, or it as the last")
-        } else {
-            format!("it before rule `{name}`, or nothing")
-        };
-        self.report
-            .warning(position, format!("{message} is never used: {reason}"))
-            .suggest(instead);
+        let reason = format!("rule `{name}` before it {holds}");
+        let message = format!("{message} is never used: {reason}");
+        self.report.warning(position, message, instead);
     }
 }
 

@@ -54,7 +54,7 @@ fn orchestrator_fields_are_required() {
         (
             Swap("orchestrator.yaml", "[persona, format]", "[]"),
             &[
-                "orchestrator.yaml:6:16: error: `prompt_blocks` is empty; write: at least one name of a file in prompts/, without `.md`",
+                "orchestrator.yaml:6:16: error: `prompt_blocks` is empty; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`)",
             ],
         ),
         (
@@ -68,7 +68,7 @@ fn orchestrator_fields_are_required() {
                 "deny_words: [\"\"]\nhistory:",
             ),
             &[
-                "orchestrator.yaml:9:14: error: an empty word in `deny_words`; write: a word, or leave it out",
+                "orchestrator.yaml:9:14: error: an entry of `deny_words` is empty; write: a text, or no entry",
             ],
         ),
     ]);
@@ -85,7 +85,7 @@ fn agent_without_description_is_refused() {
                 "",
             ),
             &[
-                "orchestrator.yaml:1:1: error: `description` is missing; write: `description: …` (what the agent is for)",
+                "orchestrator.yaml:1:1: error: `description` is missing; write: `description: …` (what the agent is for and when to ask it. The orchestrator knows no more than this of a sub-agent)",
             ],
         ),
         (
@@ -95,13 +95,13 @@ fn agent_without_description_is_refused() {
                 "",
             ),
             &[
-                "verticals/shop/agent.yaml:1:1: error: `description` is missing; write: `description: …` (what the agent is for and when to ask it: the description of the tool `ask_<id>`, and all that the orchestrator knows of the agent)",
+                "verticals/shop/agent.yaml:1:1: error: `description` is missing; write: `description: …` (what the agent is for and when to ask it. The orchestrator knows no more than this of a sub-agent)",
             ],
         ),
         (
             Swap("verticals/shop/agent.yaml", "Finds offers.", "\" \""),
             &[
-                "verticals/shop/agent.yaml:6:14: error: `description` is empty; write: `description: what it is for and when to ask it`",
+                "verticals/shop/agent.yaml:6:14: error: `description` is empty; write: `description: …` (what the agent is for and when to ask it. The orchestrator knows no more than this of a sub-agent)",
             ],
         ),
     ]);

@@ -164,13 +164,13 @@ fn incomplete_or_duplicate_enricher_is_refused() {
         (
             Swap("connectors.yaml", "version: \"1.2.0\"", "version: latest"),
             &[
-                "connectors.yaml:7:14: error: `latest` is not a version; write: numbers with points between them, in quotes: `\"1.2.0\"`",
+                "connectors.yaml:7:14: error: `latest` is not a valid version; write: the requested version: numbers with points between them, in quotes: `\"1.2.0\"`",
             ],
         ),
         (
             Swap("connectors.yaml", "    version: \"1.2.0\"\n", ""),
             &[
-                "connectors.yaml:4:5: error: `version` is missing; write: `version: …` (the requested version, in quotes: `\"1.2.0\"`)",
+                "connectors.yaml:4:5: error: `version` is missing; write: `version: …` (the requested version: numbers with points between them, in quotes: `\"1.2.0\"`)",
             ],
         ),
         (
@@ -310,7 +310,7 @@ fn schema_file_error_has_the_position_of_the_part() {
         (
             "{\"type\": \"object\",\n \"properties\": {\"items\": {\"items\":\n {\"pattern\": \"((a{99}){99}){99}\"}}}}\n",
             format!(
-                "{file}:3:2: error: this cannot be checked in bounded time: it is more than 20000 steps for one value, with references followed and repeats written out; write: fewer parts, and `$ref` as `#` or `#/…` from inside the data it describes"
+                "{file}:3:14: error: this cannot be checked in bounded time: the `pattern` `((a{{99}}){{99}}){{99}}` is too large with its repeats written out; write: a pattern with smaller repeats, or `maxLength`"
             ),
         ),
         (

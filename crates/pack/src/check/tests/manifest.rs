@@ -31,12 +31,14 @@ fn manifest_name_version_and_locale_are_checked() {
         ),
         (
             Swap("pack.yaml", "version: \"1.0.0\"", "version: \"\""),
-            &["pack.yaml:2:10: error: `version` is empty; write: `version: \"1.0.0\"`"],
+            &[
+                "pack.yaml:2:10: error: `version` is empty; write: `version: …` (the pack's version, in quotes: `\"1.0.0\"`)",
+            ],
         ),
         (
             Swap("pack.yaml", "default_locale: en", "default_locale: english"),
             &[
-                "pack.yaml:3:17: error: `english` is not a language tag; write: for example `en` or `es-MX`",
+                "pack.yaml:3:17: error: `english` is not a valid language tag; write: the language that every text must exist in, such as `en` or `es-MX`. The default is `en`",
             ],
         ),
         (
@@ -100,7 +102,7 @@ fn malformed_model_is_refused() {
         (
             Swap("pack.yaml", "big: \"scripted:big\"", "big: huge"),
             &[
-                "pack.yaml:4:43: error: `huge` is not a model; write: `provider:model`, for example `scripted:market`",
+                "pack.yaml:4:43: error: `huge` is not a valid model; write: `provider:model`, for example `scripted:market`",
             ],
         ),
         (

@@ -42,7 +42,7 @@ fn bad_provider_headers_and_keys_are_refused() {
         (
             Swap(FILE, "X-Team: market", "\"x team\": a"),
             &[
-                "providers.yaml:6:15: error: `x team` is not the name of a header; write: letters, digits and `-`, for example `x-team`",
+                "providers.yaml:6:15: error: `x team` is not a valid header name; write: letters, digits and `-`, for example `x-team`",
             ],
         ),
         (
@@ -102,7 +102,7 @@ fn provider_limits_are_checked() {
         (
             Swap(FILE, "\"big-1\":", "\"big 1\":"),
             &[
-                "providers.yaml:8:14: error: `big 1` is not the name of a model; write: the vendor's name, without the provider and without spaces",
+                "providers.yaml:8:14: error: `big 1` is not a valid model name; write: the vendor's name, without the provider and without spaces",
             ],
         ),
         (

@@ -37,7 +37,7 @@ fn malformed_prices_are_refused() {
         (
             Swap(FILE, "\"local:*\"", "\"local*\""),
             &[
-                "prices.yaml:2:3: error: `local*` is no model and no beginning of one; write: `\"local:model\"`, or `\"local:*\"` for all of them",
+                "prices.yaml:2:3: error: `local*` is not a valid model or beginning of one; write: `\"provider:model\"`, or `\"provider:*\"` for all of them",
             ],
         ),
         (
@@ -47,7 +47,7 @@ fn malformed_prices_are_refused() {
                 "  claude: {input: 1, output: 1}\n  \"local:*\"",
             ),
             &[
-                "prices.yaml:2:3: error: `claude` is no model and no beginning of one; write: `\"claude:model\"`, or `\"claude:*\"` for all of them",
+                "prices.yaml:2:3: error: `claude` is not a valid model or beginning of one; write: `\"provider:model\"`, or `\"provider:*\"` for all of them",
             ],
         ),
         (
@@ -57,7 +57,7 @@ fn malformed_prices_are_refused() {
                 "  \"a:*b*\": {input: 1, output: 1}\n  \"local:*\"",
             ),
             &[
-                "prices.yaml:2:3: error: `a:*b*` is no model and no beginning of one; write: `\"a:model\"`, or `\"a:*\"` for all of them",
+                "prices.yaml:2:3: error: `a:*b*` is not a valid model or beginning of one; write: `\"provider:model\"`, or `\"provider:*\"` for all of them",
             ],
         ),
         // Nobody uses it, and nobody has to.

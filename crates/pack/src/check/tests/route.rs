@@ -62,7 +62,7 @@ fn routing_rule_without_a_model_is_refused() {
         (
             Swap(FILE, "\"2026-11-16T10:00:00Z\"", "\"of today\""),
             &[
-                "routing.yaml:1:10: error: `of today` is not a version; write: 1 to 64 characters without a space, such as `\"2026-11-16T10:00:00Z\"`",
+                "routing.yaml:1:10: error: `of today` is not a valid version; write: the version of these rules, in quotes: 1 to 64 characters without a space, such as `\"2026-11-16T10:00:00Z\"`. The default is a digest of the file",
             ],
         ),
         (

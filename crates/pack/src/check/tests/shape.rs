@@ -42,7 +42,7 @@ fn unknown_field_suggests_the_closest_or_all() {
         (
             Swap("orchestrator.yaml", "tools: [note]", "emits: [note]"),
             &[
-                "orchestrator.yaml:8:1: error: unknown field `emits`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `sub_agents`, `tools`, `history`, `deny_words`",
+                "orchestrator.yaml:8:1: error: unknown field `emits`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `sub_agents`, `deny_words`",
             ],
         ),
         (

@@ -53,7 +53,7 @@ fn status_without_a_field_is_refused() {
                 "",
             ),
             &[
-                "platform/status_events.yaml:1:3: error: `emitter_subagents` is missing; write: `emitter_subagents: …` (the sub-agents that may emit the status)",
+                "platform/status_events.yaml:1:3: error: `emitter_subagents` is missing; write: `emitter_subagents: …` (the sub-agents that may emit the status, at least one)",
             ],
         ),
         (
@@ -133,7 +133,7 @@ fn unknown_emitter_or_missing_note_is_refused() {
                 "emitter_subagents: []\n  lifecycle: deprecated",
             ),
             &[
-                "verticals/shop/status_events.yaml:11:22: error: nobody may emit `old_search`; write: the ids of the sub-agents that emit it, or no entry",
+                "verticals/shop/status_events.yaml:11:22: error: `emitter_subagents` is empty; write: `emitter_subagents: …` (the sub-agents that may emit the status, at least one)",
             ],
         ),
         (

@@ -133,7 +133,7 @@ fn malformed_locale_file_is_refused() {
                 "",
             ),
             &[
-                "locales/en.yaml:1:26: error: `message` is missing; write: `message: …` (the sentence)",
+                "locales/en.yaml:1:26: error: `message` is missing; write: `message: …` (the sentence that users see)",
             ],
         ),
         (
@@ -143,7 +143,7 @@ fn malformed_locale_file_is_refused() {
                 "phrase: \"\"",
             ),
             &[
-                "locales/en.yaml:1:71: error: `phrase` is empty; write: `phrase: searching for offers`",
+                "locales/en.yaml:1:71: error: `phrase` is empty; write: `phrase: …` (the same as a part of a sentence, for several statuses shown as one)",
             ],
         ),
         (

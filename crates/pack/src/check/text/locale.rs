@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use crate::check::folder::ParsedFile;
 use crate::check::manifest::CheckedManifest;
-use crate::check::report::FileReport;
+use crate::check::report::{FileReport, text_of, value_of};
 use crate::finding::Findings;
 use crate::pack::locale::{LocaleLine, LocaleTable, PLATFORM_KEYS, is_tag};
 use crate::source::form::ShortOrLong;
-use crate::source::text::{LineSource, LocaleSource};
-use crate::text::wording::closest_name;
-use crate::text::wording::one_line;
+use crate::source::text::LocaleSource;
+use crate::text::wording::{did_you_mean, one_line};
 use crate::yaml::{Located, TextPosition};
 
 /// The placeholder of the phrases in the text of `combined`.
 const PHRASES: &str = "{phrases}";
 
-/// The texts of a pack.
+/// The [`LocaleTable`] of a pack.
 pub(crate) struct CheckedTexts {
     pub(crate) locales: LocaleTable,
     /// True if a file is broken, so that no text counts as missing.
@@ -32,25 +31,19 @@ pub(crate) fn check(
     let mut locales = LocaleTable::new(&manifest.default_locale);
     let mut seen: Vec<(String, &str)> = Vec::new();
     for doc in docs {
-        let mut report = FileReport {
-            file: &doc.file,
-            findings,
-        };
+        let mut report = FileReport::new(&doc.file, findings);
         let tag = doc.name.replace('_', "-");
         if !is_tag(&tag) {
-            report
-                .error(
-                    TextPosition::TOP,
-                    format!("`{}` is not a language tag", one_line(&doc.name)),
-                )
-                .suggest("a name such as locales/en.yaml or locales/es-MX.yaml");
+            let message = format!("`{}` is not a language tag", one_line(&doc.name));
+            let instead = "a name such as locales/en.yaml or locales/es-MX.yaml";
+            report.error(TextPosition::TOP, message, instead);
             continue;
         }
         let lower = tag.to_ascii_lowercase();
         if let Some((_, other)) = seen.iter().find(|(tag, _)| *tag == lower) {
-            report
-                .error(TextPosition::TOP, format!("{other} has the same language"))
-                .suggest("one file for each language");
+            let message = format!("{other} has the same language");
+            let instead = "one file for each language";
+            report.error(TextPosition::TOP, message, instead);
         }
         seen.push((lower, &doc.file));
         if let Some(source) = &doc.source {
@@ -75,39 +68,28 @@ fn lines(report: &mut FileReport<'_>, source: &LocaleSource) -> BTreeMap<String,
         let line = match &written.value {
             ShortOrLong::Short(message) => {
                 if message.trim().is_empty() {
-                    report
-                        .error(
-                            written.position,
-                            format!("the text of `{}` is empty", one_line(&key.value)),
-                        )
-                        .suggest("what a person is to read");
+                    let message = format!("the text of `{}` is empty", one_line(&key.value));
+                    let instead = "what a person is to read";
+                    report.error(written.position, message, instead);
                 }
                 LocaleLine {
                     message: message.clone(),
                     phrase: None,
                 }
             }
-            ShortOrLong::Long(long) => long_line(report, long),
+            ShortOrLong::Long(long) => LocaleLine {
+                message: text_of(&long.message),
+                phrase: value_of(&long.phrase),
+            },
         };
         if key.value == "combined" && !line.message.contains(PHRASES) {
-            report
-                .error(
-                    written.position,
-                    format!("`combined` has no `{PHRASES}` in it"),
-                )
-                .suggest(format!("for example `combined: \"{PHRASES}…\"`"));
+            let message = format!("`combined` has no `{PHRASES}` in it");
+            let instead = format!("for example `combined: \"{PHRASES}…\"`");
+            report.error(written.position, message, instead);
         }
         lines.insert(key.value.clone(), line);
     }
     lines
-}
-
-fn long_line(report: &mut FileReport<'_>, source: &LineSource) -> LocaleLine {
-    let phrase = report.text(&source.phrase, "phrase", "phrase: searching for offers");
-    LocaleLine {
-        message: report.text(&source.message, "message", "message: Searching for offers…"),
-        phrase: source.phrase.is_some().then_some(phrase),
-    }
 }
 
 /// Reports render keys without a text: an error in the default language, a warning in others.
@@ -123,33 +105,26 @@ pub(crate) fn check_keys(
     let asked_keys = used_keys.iter().map(|(_, key)| key.value.as_str());
     if !texts.incomplete && !asked_keys.chain(PLATFORM_KEYS).any(has) {
         // One finding instead of one for each key.
-        findings
-            .error(
-                "pack.yaml",
-                manifest.locale_position,
-                format!("there are no texts in `{default}`"),
-            )
-            .suggest(format!("them in locales/{default}.yaml"));
+        findings.error(
+            "pack.yaml",
+            manifest.locale_position,
+            format!("there are no texts in `{default}`"),
+            format!("them in locales/{default}.yaml"),
+        );
     } else if !texts.incomplete {
         for (file, key) in used_keys {
             if !key.value.is_empty() && !has(&key.value) {
                 let message = format!("`{}` has no text in `{default}`", one_line(&key.value));
-                findings.error(file, key.position, message).suggest(format!(
-                    "`{}: …` in locales/{default}.yaml",
-                    one_line(&key.value)
-                ));
+                let instead = format!("`{}: …` in locales/{default}.yaml", one_line(&key.value));
+                findings.error(file, key.position, message, instead);
             }
         }
         for key in PLATFORM_KEYS {
             if !has(key) {
                 let file = format!("locales/{default}.yaml");
-                findings
-                    .error(
-                        &file,
-                        TextPosition::TOP,
-                        format!("`{key}` has no text in `{default}`"),
-                    )
-                    .suggest(format!("`{key}: …`; only en, de and es have it built in"));
+                let message = format!("`{key}` has no text in `{default}`");
+                let instead = format!("`{key}: …`; only en, de and es have it built in");
+                findings.error(&file, TextPosition::TOP, message, instead);
             }
         }
     }
@@ -182,15 +157,9 @@ pub(crate) fn check_unused(
                 continue;
             }
             let message = format!("nobody asks for the text of `{}`", one_line(&key.value));
-            match closest_name(&key.value, known_names()) {
-                Some(suggestion) => {
-                    let message = format!("{message}, did you mean `{suggestion}`?");
-                    findings.warning(&doc.file, key.position, message);
-                }
-                None => findings
-                    .warning(&doc.file, key.position, message)
-                    .suggest("a key that a status or an override names, or no entry"),
-            }
+            let instead = "a key that a status or an override names, or no entry";
+            let (message, instead) = did_you_mean(message, &key.value, known_names(), instead);
+            findings.warning(&doc.file, key.position, message, instead);
         }
     }
 }
@@ -212,9 +181,8 @@ pub(crate) fn check_phrases(
                     "`{}` is shown together with others and has no `phrase`",
                     one_line(&key.value)
                 );
-                findings
-                    .warning(&doc.file, line.position, message)
-                    .suggest("`{message: …, phrase: …}`, the phrase as a part of a sentence");
+                let instead = "`{message: …, phrase: …}`, the phrase as a part of a sentence";
+                findings.warning(&doc.file, line.position, message, instead);
             }
         }
     }
@@ -248,9 +216,8 @@ fn check_translations(
                 "`{}` has no text here: that of `{default}` is shown",
                 one_line(key)
             );
-            findings
-                .warning(&doc.file, TextPosition::TOP, message)
-                .suggest(format!("`{}: …`", one_line(key)));
+            let instead = format!("`{}: …`", one_line(key));
+            findings.warning(&doc.file, TextPosition::TOP, message, instead);
             reported.push(key);
         }
     }

@@ -3,15 +3,14 @@
 use turnwire_event::{EventType, RenderPolicy};
 
 use crate::check::manifest::CheckedManifest;
-use crate::check::report::{FileReport, word, word_of};
+use crate::check::report::{FileReport, value_of, word, word_of};
 use crate::check::text::status::CheckedStatuses;
 use crate::finding::{Findings, KnownNames};
 use crate::pack::overrides::{OverrideTarget, RenderOverride};
 use crate::pack::status::{StatusLifecycle, StatusRegistry};
 use crate::source::form::Pairs;
 use crate::source::text::{ChangeSource, OverridesSource};
-use crate::text::wording::one_line;
-use crate::text::wording::{closest_name, quoted_list};
+use crate::text::wording::{did_you_mean, one_line, quoted_list};
 use crate::yaml::Located;
 
 pub(crate) const FILE: &str = "overrides.yaml";
@@ -25,62 +24,38 @@ const ANY: &[RenderPolicy] = &[
     RenderPolicy::Batch,
 ];
 
-/// A key of the file: its name, the event types it covers, and the policies they may have.
-type OverridableName = (&'static str, &'static [EventType], &'static [RenderPolicy]);
+/// A key of the file that covers event types: its name, the types.
+type OverridableName = (&'static str, &'static [EventType]);
 
+/// All may be forwarded or suppressed, but for `text.delta`.
 const OVERRIDABLE: [OverridableName; 10] = {
     use EventType as T;
     [
-        ("text.delta", &[T::TextDelta], FORWARD_OR_BATCH),
+        (TEXT_DELTA, &[T::TextDelta]),
         (
             "tool_call",
             &[T::ToolCalled, T::ToolCompleted, T::ToolFailed],
-            FORWARD_OR_SUPPRESS,
         ),
         // Pairs of events are shown or hidden together (S1-046, S1-082).
-        (
-            "data",
-            &[T::DataLoading, T::DataLoaded],
-            FORWARD_OR_SUPPRESS,
-        ),
-        (
-            "component.rendered",
-            &[T::ComponentRendered],
-            FORWARD_OR_SUPPRESS,
-        ),
-        ("error.reported", &[T::ErrorReported], FORWARD_OR_SUPPRESS),
-        (
-            "mcp.*",
-            &[
-                T::McpListToolsStarted,
-                T::McpListToolsCompleted,
-                T::McpSessionStarted,
-                T::McpSessionProgressed,
-            ],
-            FORWARD_OR_SUPPRESS,
-        ),
-        (
-            "mcp.list_tools_started",
-            &[T::McpListToolsStarted],
-            FORWARD_OR_SUPPRESS,
-        ),
-        (
-            "mcp.list_tools_completed",
-            &[T::McpListToolsCompleted],
-            FORWARD_OR_SUPPRESS,
-        ),
-        (
-            "mcp.session_started",
-            &[T::McpSessionStarted],
-            FORWARD_OR_SUPPRESS,
-        ),
-        (
-            "mcp.session_progressed",
-            &[T::McpSessionProgressed],
-            FORWARD_OR_SUPPRESS,
-        ),
+        ("data", &[T::DataLoading, T::DataLoaded]),
+        ("component.rendered", &[T::ComponentRendered]),
+        ("error.reported", &[T::ErrorReported]),
+        ("mcp.*", &MCP),
+        ("mcp.list_tools_started", &[T::McpListToolsStarted]),
+        ("mcp.list_tools_completed", &[T::McpListToolsCompleted]),
+        ("mcp.session_started", &[T::McpSessionStarted]),
+        ("mcp.session_progressed", &[T::McpSessionProgressed]),
     ]
 };
+
+/// The text of an answer, which is never suppressed.
+const TEXT_DELTA: &str = "text.delta";
+const MCP: [EventType; 4] = [
+    EventType::McpListToolsStarted,
+    EventType::McpListToolsCompleted,
+    EventType::McpSessionStarted,
+    EventType::McpSessionProgressed,
+];
 
 /// The names that an override may refer to.
 pub(crate) struct OverrideContext<'a> {
@@ -89,7 +64,7 @@ pub(crate) struct OverrideContext<'a> {
     pub(crate) agents: &'a KnownNames,
 }
 
-/// The overrides, and the render keys that they use.
+/// Each [`RenderOverride`], and the render keys that they use.
 pub(crate) struct CheckedOverrides {
     pub(crate) overrides: Vec<RenderOverride>,
     pub(crate) keys: Vec<(String, Located<String>)>,
@@ -100,10 +75,7 @@ pub(crate) fn check(
     context: &OverrideContext<'_>,
     findings: &mut Findings,
 ) -> CheckedOverrides {
-    let mut report = FileReport {
-        file: FILE,
-        findings,
-    };
+    let mut report = FileReport::new(FILE, findings);
     let flags = context.manifest.known_flags();
     let mut rules = CheckedOverrides {
         overrides: Vec::new(),
@@ -148,9 +120,8 @@ fn check_flag(
         };
         let source = &change.value;
         if source.policy.is_none() && source.render_key.is_none() {
-            report
-                .error(change.position, "the override changes nothing")
-                .suggest("`policy: …` or `render_key: …`");
+            let instead = "`policy: …` or `render_key: …`";
+            report.error(change.position, "the override changes nothing", instead);
         }
         let policy = policy_of(report, &source.policy, &name.value, allowed);
         if let Some(key) = &source.render_key {
@@ -158,9 +129,8 @@ fn check_flag(
                 rules.keys.push((FILE.to_owned(), key.clone()));
             } else {
                 let message = format!("`{}` has no text, so no `render_key`", name.value);
-                report
-                    .error(key.position, message)
-                    .suggest("`policy: …`; only status ids have a text");
+                let instead = "`policy: …`; only status ids have a text";
+                report.error(key.position, message, instead);
             }
         }
         for target in targets {
@@ -168,7 +138,7 @@ fn check_flag(
                 flag: flag.to_owned(),
                 target,
                 policy,
-                render_key: source.render_key.as_ref().map(|key| key.value.clone()),
+                render_key: value_of(&source.render_key),
             });
         }
     }
@@ -184,10 +154,8 @@ fn policy_of(
     if let Some(written) = field.as_ref().filter(|_| !allowed.contains(&policy)) {
         let message = format!("`{name}` cannot have the policy `{}`", written.value);
         let names: Vec<String> = allowed.iter().map(word_of).collect();
-        report.error(written.position, message).suggest(format!(
-            "one of {}",
-            quoted_list(names.iter().map(String::as_str))
-        ));
+        let instead = format!("one of {}", quoted_list(names.iter().map(String::as_str)));
+        report.error(written.position, message, instead);
     }
     Some(policy)
 }
@@ -208,52 +176,37 @@ fn targets(
     if context.statuses.registry.get(&name.value).is_some() {
         return Some((vec![OverrideTarget::Status(name.value.clone())], ANY));
     }
-    if let Some((_, types, allowed)) = OVERRIDABLE
-        .iter()
-        .find(|(known_names, ..)| *known_names == name.value)
-    {
+    if let Some((_, types)) = OVERRIDABLE.iter().find(|(known, _)| *known == name.value) {
         let types = types.iter().map(|one| OverrideTarget::Type(*one));
+        let allowed = match name.value == TEXT_DELTA {
+            true => FORWARD_OR_BATCH,
+            false => FORWARD_OR_SUPPRESS,
+        };
         return Some((types.collect(), allowed));
     }
     if name.value.parse::<EventType>().is_ok() {
-        report
-            .error(name.position, format!("`{written}` cannot be overridden"))
-            .suggest(format!("a status id, or one of {}", overridable_names()));
+        let message = format!("`{written}` cannot be overridden");
+        let instead = format!("a status id, or one of {}", overridable_names());
+        report.error(name.position, message, instead);
         return None;
     }
     if context.agents.names.contains(&name.value) {
         let message =
             format!("`{written}` is a sub-agent, and overrides are for status ids and event types");
-        report
-            .error(name.position, message)
-            .suggest("the status ids that it emits");
+        report.error(name.position, message, "the status ids that it emits");
         return None;
     }
     if context.statuses.known_names.incomplete {
         return None;
     }
-    let statuses = || {
-        context
-            .statuses
-            .known_names
-            .names
-            .iter()
-            .map(String::as_str)
-    };
-    let names = statuses().chain(OVERRIDABLE.map(|(name, ..)| name));
-    match closest_name(&name.value, names) {
-        Some(suggestion) => {
-            let message = format!(
-                "unknown status id or event type `{written}`, did you mean `{suggestion}`?"
-            );
-            report.error(name.position, message);
-        }
-        None => report
-            .error(
-                name.position,
-                format!("unknown status id or event type `{written}`"),
-            )
-            .suggest(format!("a status id, or one of {}", overridable_names())),
-    }
+    let names = context
+        .statuses
+        .known_names
+        .iter()
+        .chain(OVERRIDABLE.map(|(name, ..)| name));
+    let message = format!("unknown status id or event type `{written}`");
+    let instead = format!("a status id, or one of {}", overridable_names());
+    let (message, instead) = did_you_mean(message, &name.value, names, instead);
+    report.error(name.position, message, instead);
     None
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use turnwire_event::RenderPolicy;
 
-use crate::check::folder::ParsedFile;
-use crate::check::report::{FileReport, is_id, text_of, values, word};
+use crate::check::folder::{PLATFORM, ParsedFile};
+use crate::check::report::{FileReport, is_id, text_of, value_of, values, word};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::status::{RegisteredStatus, StatusLifecycle, StatusRegistry};
 use crate::source::status::EntrySource;
@@ -14,9 +14,8 @@ use crate::yaml::{Located, TextPosition};
 
 /// The number of ids above which a warning is given (S1-077).
 const IDS_SOFT_MAX: usize = 50;
-const PLATFORM: &str = "platform/status_events.yaml";
 
-/// The merged registry, and what later checks need of it.
+/// The merged [`StatusRegistry`], and what later checks need of it.
 pub(crate) struct CheckedStatuses {
     pub(crate) registry: StatusRegistry,
     /// The ids; incomplete if a fragment is broken.
@@ -36,10 +35,7 @@ pub(crate) fn check(
     let mut keys = Vec::new();
     let mut report_duplicate = false;
     for fragment in fragments {
-        let mut report = FileReport {
-            file: &fragment.file,
-            findings,
-        };
+        let mut report = FileReport::new(&fragment.file, findings);
         for source in fragment.source.iter().flatten() {
             let entry = entry(&mut report, source);
             if let Some(key) = &source.value.default_render_key {
@@ -67,7 +63,7 @@ pub(crate) fn check(
                     } else {
                         format!("another id, or one entry for both in {PLATFORM}")
                     };
-                    report.error(position, message).suggest(instead);
+                    report.error(position, message, instead);
                     // Another file may mean either of the two.
                     first.emitters.extend(entry.emitters);
                     report_duplicate = true;
@@ -84,9 +80,7 @@ pub(crate) fn check(
         let file = fragments
             .first()
             .map_or(PLATFORM, |first| first.file.as_str());
-        findings
-            .warning(file, TextPosition::TOP, message)
-            .suggest("fewer, more general ids");
+        findings.warning(file, TextPosition::TOP, message, "fewer, more general ids");
     }
     // An entry with an invalid or duplicate id may be the one that another file means.
     let incomplete = report_duplicate
@@ -110,42 +104,23 @@ fn emitters(source: &Located<EntrySource>) -> &[Located<String>] {
 fn entry(report: &mut FileReport<'_>, source: &Located<EntrySource>) -> RegisteredStatus {
     let (home, source) = (source.position, &source.value);
     let id = text_of(&source.id);
-    let subject = if id.is_empty() {
-        "searching_offers"
-    } else {
-        &id
-    };
-    let key = format!("default_render_key: status.{subject}");
-    let render_key = report.text(&source.default_render_key, "default_render_key", &key);
     let emitters = source.emitter_subagents.as_ref();
     if let Some(emitters) = emitters {
-        if emitters.value.is_empty() {
-            report
-                .error(emitters.position, format!("nobody may emit `{id}`"))
-                .suggest("the ids of the sub-agents that emit it, or no entry");
-        }
         report.check_unique(&emitters.value, "emitter_subagents");
     }
     let lifecycle = word(&source.lifecycle);
-    let note = source.note.as_ref().map(|note| note.value.clone());
+    let note = value_of(&source.note);
     if lifecycle == Some(StatusLifecycle::Deprecated)
         && note.as_ref().is_none_or(|note| note.trim().is_empty())
     {
-        report
-            .error(
-                home,
-                format!("`{}` is deprecated and does not say why", one_line(&id)),
-            )
-            .suggest("`note: use … instead`");
+        let message = format!("`{}` is deprecated and does not say why", one_line(&id));
+        let instead = "`note: use … instead`";
+        report.error(home, message, instead);
     }
     RegisteredStatus {
-        description: report.text(
-            &source.description,
-            "description",
-            "description: when it is emitted",
-        ),
+        description: text_of(&source.description),
         id,
-        render_key,
+        render_key: text_of(&source.default_render_key),
         policy: word(&source.default_policy).unwrap_or(RenderPolicy::Suppress),
         emitters: emitters.map(|list| values(&list.value)).unwrap_or_default(),
         lifecycle: lifecycle.unwrap_or(StatusLifecycle::Active),
@@ -173,8 +148,7 @@ fn check_vertical(
             one_line(id),
             foreign_emitter.value
         );
-        report
-            .warning(foreign_emitter.position, message)
-            .suggest(format!("the entry in {PLATFORM}"));
+        let instead = format!("the entry in {PLATFORM}");
+        report.warning(foreign_emitter.position, message, instead);
     }
 }

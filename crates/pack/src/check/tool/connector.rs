@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 
 use crate::check::endpoint::url;
 use crate::check::json_schema::SchemaFiles;
-use crate::check::report::{CALL_MS_MAX, FileReport, text_of, value_or};
+use crate::check::report::{CALL_MS_MAX, FileReport, text_of, value_of, value_or};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::tool::{DataService, Enricher};
 use crate::source::connector::{ConnectorsSource, EnricherSource, ServiceSource};
 use crate::text::wording::one_line;
 use crate::text::wording::quoted_list;
-use crate::yaml::Located;
+use crate::yaml::{Located, TextPosition};
 
 const FILE: &str = "connectors.yaml";
 /// The default of `max_bytes`.
@@ -35,10 +35,7 @@ pub(crate) fn check(
     vars: &dyn Fn(&str) -> Option<String>,
     findings: &mut Findings,
 ) -> CheckedConnectors {
-    let mut report = FileReport {
-        file: FILE,
-        findings,
-    };
+    let mut report = FileReport::new(FILE, findings);
     let mut services = BTreeMap::new();
     let mut positions = BTreeMap::new();
     for (name, service) in source.iter().flat_map(|source| &source.services.0) {
@@ -65,9 +62,8 @@ pub(crate) fn check(
                 "the enricher `{}` for `{}` is there twice",
                 enricher.enricher_id, enricher.domain_type
             );
-            report
-                .error(source.position, message)
-                .suggest("one entry for each pair of enricher_id and domain_type");
+            let instead = "one entry for each pair of enricher_id and domain_type";
+            report.error(source.position, message, instead);
         }
         enrichers.push(enricher);
     }
@@ -90,9 +86,8 @@ fn service_of(
     if let Some(mcp) = &source.mcp {
         report.unknown(mcp, "tool server", servers);
         if source.url.is_some() {
-            report
-                .error(mcp.position, "`url` and `mcp` are both there")
-                .suggest("one of them: a service is asked over HTTP or through a tool server");
+            let instead = "one of them: a service is asked over HTTP or through a tool server";
+            report.error(mcp.position, "`url` and `mcp` are both there", instead);
         }
     } else {
         report.require(&source.url, "url", home, example);
@@ -100,7 +95,7 @@ fn service_of(
     let url = source.url.as_ref();
     let url = url.map(|url| url::check(report, url, &url::SERVICE, vars));
     DataService {
-        mcp: source.mcp.as_ref().map(|mcp| mcp.value.clone()),
+        mcp: value_of(&source.mcp),
         url: url.unwrap_or_default(),
         timeout_ms: value_or(&source.timeout_ms, CALL_MS_MAX),
         max_bytes: value_or(&source.max_bytes, MAX_BYTES),
@@ -114,50 +109,32 @@ fn enricher(
     schemas: &SchemaFiles<'_>,
 ) -> Enricher {
     let source = &source.value;
-    let service = report.text(&source.service, "service", "service: market");
     if let Some(service) = &source.service {
         report.unknown(service, "service", services);
     }
-    let version = report.text(&source.version, "version", "version: \"1.0.0\"");
-    if let Some(written) = &source.version
-        && !is_version(&written.value)
-    {
-        let message = format!("`{}` is not a version", one_line(&written.value));
-        report
-            .error(written.position, message)
-            .suggest("numbers with points between them, in quotes: `\"1.2.0\"`");
-    }
-    let field =
-        |report: &mut FileReport<'_>, field: &Option<Located<String>>, name: &str| match field {
-            None => name.to_owned(),
-            Some(_) => report.text(field, if name == "id" { "item_id" } else { name }, name),
-        };
     let payload_schema = source
         .payload_schema
         .as_ref()
         .and_then(|schema| schemas.value(report, schema, "payload_schema"));
-    let items = field(report, &source.items, "items");
-    let item_id = field(report, &source.item_id, "id");
-    if let (Some(schema), Some(written)) = (&payload_schema, &source.payload_schema) {
-        let field = |field: &Option<Located<String>>, name: &str| Located {
-            value: name.to_owned(),
-            position: field
-                .as_ref()
-                .map_or(written.position, |field| field.position),
-        };
-        let (items, item_id) = (
-            field(&source.items, &items),
-            field(&source.item_id, &item_id),
-        );
+    let written = source.payload_schema.as_ref();
+    let position = written.map_or(TextPosition::TOP, |schema| schema.position);
+    let field = |field: &Option<Located<String>>, default: &str| {
+        field.clone().unwrap_or_else(|| Located {
+            value: default.to_owned(),
+            position,
+        })
+    };
+    let (items, item_id) = (field(&source.items, "items"), field(&source.item_id, "id"));
+    if let Some(schema) = &payload_schema {
         check_item_fields(report, schema, &items, &item_id);
     }
     Enricher {
         enricher_id: text_of(&source.enricher_id),
         domain_type: text_of(&source.domain_type),
-        service,
-        version,
-        items,
-        item_id,
+        service: text_of(&source.service),
+        version: text_of(&source.version),
+        items: items.value,
+        item_id: item_id.value,
         payload_schema,
     }
 }
@@ -195,22 +172,12 @@ fn report_missing_field(
         one_line(&name.value)
     );
     let names = quoted_list(fields.keys().map(String::as_str));
-    report
-        .error(name.position, message)
-        .suggest(match fields.is_empty() {
-            true => format!(
-                "`properties: {{{}: …}}` in the schema",
-                one_line(&name.value)
-            ),
-            false => format!("`{field}: …` with one of {names}"),
-        });
-}
-
-/// True for one to three numbers with dots between them; the first is the major version.
-fn is_version(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('.').collect();
-    let is_number = |part: &&str| {
-        (1..=9).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
+    let instead = match fields.is_empty() {
+        true => format!(
+            "`properties: {{{}: …}}` in the schema",
+            one_line(&name.value)
+        ),
+        false => format!("`{field}: …` with one of {names}"),
     };
-    parts.len() <= 3 && parts.iter().all(is_number)
+    report.error(name.position, message, instead);
 }

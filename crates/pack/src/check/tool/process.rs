@@ -1,11 +1,11 @@
 //! Checks a process tool: command, environment and limits.
 
-use crate::check::endpoint::expansion::{self, Vars};
+use super::ToolCheck;
+use crate::check::endpoint::expansion;
 use crate::check::report::{FileReport, value_or, word};
-use crate::finding::KnownNames;
 use crate::pack::tool::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolKind};
-use crate::source::tool::{LimitsSource, ToolSource};
-use crate::yaml::{Located, TextPosition};
+use crate::source::tool::LimitsSource;
+use crate::yaml::Located;
 
 /// The default of `timeout_ms`.
 pub(super) const TIMEOUT_MS: u64 = 30_000;
@@ -16,35 +16,28 @@ const MEGABYTE: u64 = 1 << 20;
 /// Shells, which read a script from an argument.
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "ash", "ksh", "zsh"];
 
-/// Checks the tool; `known_names` are the fields of its input.
-pub(super) fn check(
-    report: &mut FileReport<'_>,
-    home: TextPosition,
-    source: &ToolSource,
-    known_names: &KnownNames,
-    vars: Vars<'_>,
-) -> ToolKind {
-    let example = "command: [wc, \"-w\"]";
-    let command = match report.require(&source.command, "command", home, example) {
-        Some(words) => {
-            let command = expansion::command(report, words, Some(known_names), vars);
+impl ToolCheck<'_> {
+    pub(super) fn process(&mut self) -> ToolKind {
+        let (source, vars) = (self.source, self.context.vars);
+        let report = &mut self.report;
+        let example = "command: [wc, \"-w\"]";
+        let words = report.require(&source.command, "command", self.position, example);
+        let command = words.map(|words| {
+            let command = expansion::command(report, words, Some(&self.fields), vars);
             warn_shell_script(report, &words.value);
             command
-        }
-        None => Vec::new(),
-    };
-    let env = source.env.as_ref();
-    let limits = source.limits.as_ref().map(|limits| &limits.value);
-    ToolKind::Process(ProcessDef {
-        command,
-        env: env
-            .map(|pairs| expansion::environment(report, &pairs.value, vars))
-            .unwrap_or_default(),
-        stdin: word(&source.stdin).unwrap_or(ProcessStdin::Input),
-        output: word(&source.output).unwrap_or(ProcessOutput::Text),
-        output_bytes_max: value_or(&source.output_bytes_max, OUTPUT_BYTES_MAX),
-        limits: process_limits(limits),
-    })
+        });
+        let env = source.env.as_ref();
+        let env = env.map(|pairs| expansion::environment(report, &pairs.value, vars));
+        ToolKind::Process(ProcessDef {
+            command: command.unwrap_or_default(),
+            env: env.unwrap_or_default(),
+            stdin: word(&source.stdin).unwrap_or(ProcessStdin::Input),
+            output: word(&source.output).unwrap_or(ProcessOutput::Text),
+            output_bytes_max: value_or(&source.output_bytes_max, OUTPUT_BYTES_MAX),
+            limits: process_limits(source.limits.as_ref().map(|limits| &limits.value)),
+        })
+    }
 }
 
 /// Warns of a field inside the script of a shell: the shell would run what a model writes.
@@ -62,9 +55,9 @@ fn warn_shell_script(report: &mut FileReport<'_>, words: &[Located<String>]) {
         let message = format!(
             "`{{{field}}}` stands inside the script of a shell: what a model puts there is run"
         );
-        report.warning(script.position, message).suggest(format!(
-            "`\"$1\"` in the script, and `{name}, \"{{{field}}}\"` as the next two words"
-        ));
+        let instead =
+            format!("`\"$1\"` in the script, and `{name}, \"{{{field}}}\"` as the next two words");
+        report.warning(script.position, message, instead);
     }
 }
 

@@ -12,12 +12,10 @@ use crate::text::wording::one_line;
 use crate::yaml::{Located, TextPosition};
 
 const FILE: &str = "tools.yaml";
-/// The maximum number of servers: each is a running program or an open connection.
-const SERVERS_MAX: usize = 32;
 const START_MS: u64 = 10_000;
 const CALL_MS: u64 = 30_000;
 
-/// The content of `mcp_servers`.
+/// Each [`McpServer`] of `mcp_servers`.
 pub(crate) struct CheckedServers {
     pub(crate) servers: BTreeMap<String, McpServer>,
     /// The position of each server.
@@ -31,10 +29,7 @@ pub(crate) fn check(
     vars: Vars<'_>,
     findings: &mut Findings,
 ) -> CheckedServers {
-    let mut report = FileReport {
-        file: FILE,
-        findings,
-    };
+    let mut report = FileReport::new(FILE, findings);
     let mut servers = BTreeMap::new();
     let mut positions = BTreeMap::new();
     let written = source.map_or(&[][..], |source| &source.mcp_servers.0);
@@ -44,13 +39,11 @@ pub(crate) fn check(
                 "the tools of the tool server `{}` would begin with `{ASK_PREFIX}`, as only the tools that ask a sub-agent do",
                 one_line(&name.value)
             );
-            report.error(name.position, message).suggest("another name");
+            report.error(name.position, message, "another name");
         }
         servers.insert(name.value.clone(), server(&mut report, source, vars));
         positions.insert(name.value.clone(), name.position);
     }
-    let first_extra = written.get(SERVERS_MAX).map(|(name, _)| name.position);
-    report.at_most(first_extra, SERVERS_MAX, "tool servers");
     CheckedServers {
         known_names: KnownNames {
             names: servers.keys().cloned().collect(),
@@ -70,14 +63,12 @@ fn server(
     let command = source.command.as_ref();
     let url = source.url.as_ref();
     if let (Some(_), Some(url)) = (command, url) {
-        report
-            .error(url.position, "`command` and `url` are both there")
-            .suggest("one of them: a tool server is a program or a service");
+        let instead = "one of them: a tool server is a program or a service";
+        report.error(url.position, "`command` and `url` are both there", instead);
     }
     if command.is_none() && url.is_none() {
-        report
-            .error(home, "a tool server is a program or a service")
-            .suggest("`command: [program, argument]`, or `url: https://…`");
+        let instead = "`command: [program, argument]`, or `url: https://…`";
+        report.error(home, "a tool server is a program or a service", instead);
     }
     // Both are checked, so that all mistakes are reported.
     let words = command.map(|words| expansion::command(report, words, None, vars));
@@ -88,18 +79,13 @@ fn server(
     let headers_filled = headers
         .map(|headers| expansion::headers(report, &headers.value, &expansion::MCP_RESERVED, vars));
     if let (Some(env), None, Some(_)) = (env, command, url) {
-        report
-            .error(
-                env.position,
-                "`env` does not fit a tool server with a `url`",
-            )
-            .suggest("`headers`, or no `env`");
+        let message = "`env` does not fit a tool server with a `url`";
+        let instead = "`headers`, or no `env`";
+        report.error(env.position, message, instead);
     }
     if let (Some(headers), None, Some(_)) = (headers, url, command) {
         let message = "`headers` does not fit a tool server with a `command`";
-        report
-            .error(headers.position, message)
-            .suggest("`env`, or no `headers`");
+        report.error(headers.position, message, "`env`, or no `headers`");
     }
     let transport = match (words, address) {
         (None, Some(url)) => McpTransport::Http {
@@ -123,9 +109,10 @@ pub(crate) fn warn_unused(servers: &CheckedServers, used: &[&str], findings: &mu
     for (name, position) in &servers.positions {
         if !used.contains(&name.as_str()) {
             let message = format!("nobody uses the tool server `{name}`");
-            findings.warning(FILE, *position, message).suggest(format!(
+            let instead = format!(
                 "`{SERVER_PREFIX}{name}` in `tools` of an agent, a tool with `server: {name}`, or no entry"
-            ));
+            );
+            findings.warning(FILE, *position, message, instead);
         }
     }
 }

@@ -185,7 +185,7 @@ fn unknown_field_in_a_url_is_refused() {
                 "day: \"{day}\"",
                 "\"{day}\": x",
                 &[
-                    "30:28: error: `{day}` is not the name of a parameter; write: a plain name; `{field}` only in its value",
+                    "30:28: error: `{day}` is not a valid parameter name; write: a plain name; `{field}` only in its value",
                 ],
             ),
         ],
@@ -205,7 +205,7 @@ fn bad_tool_headers_and_written_keys_are_refused() {
                 headers,
                 "\"X Key\": a",
                 &[
-                    "31:15: error: `X Key` is not the name of a header; write: letters, digits and `-`, for example `x-team`",
+                    "31:15: error: `X Key` is not a valid header name; write: letters, digits and `-`, for example `x-team`",
                 ],
             ),
             (

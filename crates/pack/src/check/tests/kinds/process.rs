@@ -14,7 +14,7 @@ fn malformed_command_is_refused() {
                 COMMAND,
                 "[]",
                 &[
-                    "40:14: error: `command` is empty; write: the program and its arguments: `command: [wc, \"-w\"]`",
+                    "40:14: error: `command` is empty; write: `command: …` (`process`: the program and its arguments, which no shell reads; `{field}` in an argument stands for a field of the input, `${NAME}` for a variable)",
                 ],
             ),
             (
@@ -85,7 +85,7 @@ fn malformed_command_is_refused() {
             (
                 COMMAND,
                 &many,
-                &["40:208: error: more than 64 words in `command`; write: fewer"],
+                &["40:208: error: `command` has more than 64 entries; write: fewer"],
             ),
         ],
     );
@@ -101,7 +101,7 @@ fn malformed_environment_is_refused() {
                 env,
                 "MY-LANG: C, ",
                 &[
-                    "41:11: error: `MY-LANG` is not the name of a variable; write: letters, digits and `_`, for example `LANG`",
+                    "41:11: error: `MY-LANG` is not a valid variable name; write: letters, digits and `_`, for example `LANG`",
                 ],
             ),
             (

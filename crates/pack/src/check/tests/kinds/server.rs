@@ -25,7 +25,7 @@ fn tool_server_must_be_a_program_or_a_service() {
                 "[mcp-server-filesystem, \"./data\", \"${SECRET}\"]",
                 "[]",
                 &[
-                    "3:14: error: `command` is empty; write: the program and its arguments: `command: [wc, \"-w\"]`",
+                    "3:14: error: `command` is empty; write: `command: …` (the program and its arguments; `${NAME}` and `${NAME:-default}` are filled in from the environment)",
                 ],
             ),
             (
@@ -120,7 +120,7 @@ fn unknown_tool_server_is_reported() {
                 "tool: read.file",
                 "tool: \"\"",
                 &[
-                    "61:11: error: this cannot be the name of a server's tool; write: its name there, 1 to 128 characters",
+                    "61:11: error: `` is not a valid tool name; write: `mcp`: the server's name for the tool, 1 to 128 characters. The default is the tool's name",
                 ],
             ),
             (

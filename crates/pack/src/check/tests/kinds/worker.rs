@@ -23,7 +23,7 @@ fn worker_fields_are_required() {
                 "description: Finds out.\n",
                 "",
                 &[
-                    "1:1: error: `description` is missing; write: `description: …` (what the agent is for)",
+                    "1:1: error: `description` is missing; write: `description: …` (what the agent is for and when to ask it. The orchestrator knows no more than this of a sub-agent)",
                 ],
             ),
             (
