@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-/// The action that a client should take after a [`Close`].
+/// The action that a client should take after a [`SessionCloseReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReconnectAdvice {
     /// Reconnect with `since` set to the last id; no event is lost.
