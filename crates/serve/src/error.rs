@@ -139,7 +139,7 @@ impl RequestFault {
 }
 
 impl IntoResponse for RequestFault {
-    /// A response without a body; [`written`] adds the problem.
+    /// A response without a body; `written` adds the problem.
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = self.status;

@@ -1,12 +1,12 @@
-//! Streams on sockets. Every wire is delivered by the same [`Carrier`](carrier::Carrier):
+//! Streams on sockets. Every wire is delivered by the same `Carrier`:
 //!
 //! ```text
 //!   chat      TurnStream<ChatFormat>   server-sent events ┐
 //!   session   SessionStream            WebSocket          ┴─▶ Carrier ─▶ socket
 //! ```
 //!
-//! A further wire of single turns is a [`TurnFormat`](turn::TurnFormat) and a route; one of another
-//! kind implements [`Wire`](carrier::Wire).
+//! A further wire of single turns is a `TurnFormat` and a route; one of another
+//! kind implements `Wire`.
 
 mod phase;
 mod carrier;
@@ -45,7 +45,7 @@ pub struct Streams {
     pub tasks: TaskTracker,
     /// The bound of open chat streams of each owner.
     pub stream_limits: StreamLimits,
-    /// The frame counters of every [`TurnFormat`](turn::TurnFormat).
+    /// The frame counters of every `TurnFormat`.
     pub turn_counters: CountersByVersion,
     /// The largest lag that any connection of the session wire has had.
     pub lag_max: AtomicU64,

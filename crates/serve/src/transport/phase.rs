@@ -17,7 +17,7 @@ pub(crate) enum Shutdown {
     Stopped,
 }
 
-/// The [`Shutdown`] state of the server, watched by every connection.
+/// The `Shutdown` state of the server, watched by every connection.
 #[derive(Debug, Default)]
 pub struct ServerPhase {
     /// A [`Shutdown`] as a number; it only grows.

@@ -1,6 +1,6 @@
 //! The session wire on a WebSocket: from the upgrade with a token to the last frame.
 //!
-//! The carrier delivers the events of a [`SessionStream`]; the frames of the client (`inbound`) are
+//! The carrier delivers the events of a `SessionStream`; the frames of the client (`inbound`) are
 //! handled here.
 
 mod failure;
@@ -26,7 +26,7 @@ use super::Streams;
 use super::carrier::websocket::upgrade;
 use stream::SessionStream;
 
-/// The response to an upgrade request with a valid attach `token`; a [`SessionStream`] takes over the
+/// The response to an upgrade request with a valid attach `token`; a `SessionStream` takes over the
 /// socket.
 pub async fn open(
     streams: Arc<Streams>,

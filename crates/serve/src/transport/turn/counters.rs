@@ -18,7 +18,7 @@ use super::tally::{FrameMark, MarkTally};
 /// version. An operator has a handful.
 const VERSIONS_MAX: usize = 64;
 
-/// The [`TurnCounters`] of every wire and version of the agent's definition, created on first use.
+/// The `TurnCounters` of every wire and version of the agent's definition, created on first use.
 #[derive(Default)]
 pub struct CountersByVersion(Mutex<HashMap<(&'static str, String), Arc<TurnCounters>>>);
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use turnwire_event::Owner;
 
-/// Bounds the open streams of each owner with a [`StreamPermit`] per stream.
+/// Bounds the open streams of each owner with a `StreamPermit` per stream.
 #[derive(Debug)]
 pub struct StreamLimits {
     per_owner_max: usize,
