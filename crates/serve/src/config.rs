@@ -72,7 +72,7 @@ sections! {
     pack: Pack,
     /// Models of remote providers.
     model: Model,
-    /// Outbound calls.
+    /// Hosts that the server may call.
     dial: Dial,
     tool: Tool,
     /// The server's own log.
@@ -84,7 +84,7 @@ sections! {
 pub struct SettingFlag {
     /// The flag as it was written, for error messages: `--listen`.
     pub name: &'static str,
-    /// The setting: `listen.address`.
+    /// The section and key that the flag sets: `listen.address`.
     pub key: &'static str,
     pub value: String,
 }

@@ -110,7 +110,7 @@ impl QueryParams {
 /// The page of a list that a request asks for: at most `limit` items, those before `before`.
 #[derive(Debug)]
 pub struct ListPage<T> {
-    /// The page size.
+    /// The largest number of items that the response may have.
     pub limit: usize,
     /// The cursor: the `next` of the previous page.
     pub before: Option<T>,

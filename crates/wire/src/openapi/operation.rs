@@ -74,7 +74,7 @@ pub(super) fn delete(path: &'static str, id: &'static str, summary: &'static str
 }
 
 impl OperationSpec {
-    /// Sets the description.
+    /// Adds the `description` that the document shows below the summary.
     pub(super) fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self

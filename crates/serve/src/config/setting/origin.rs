@@ -65,7 +65,7 @@ pub enum ConfigError {
         /// The settings that exist, as a list.
         known: String,
     },
-    /// An invalid value.
+    /// A value that its setting does not allow.
     #[error("{at}: {key} cannot be {text:?}; expected {expected}")]
     Value {
         /// The source of the setting.

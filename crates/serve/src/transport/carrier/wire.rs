@@ -86,7 +86,7 @@ pub(crate) trait Wire: Send {
         pending: &mut PendingWrites<Self::Tally>,
     ) -> impl Future<Output = Result<(), CloseReason>> + Send;
 
-    /// Records [`Backlog::lag`].
+    /// Called at every check with [`Backlog::lag`], for the metrics of the wire.
     fn record_lag(&self, _lag: u64) {}
 
     /// Counts frames that the socket has taken.
