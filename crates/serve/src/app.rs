@@ -1,4 +1,4 @@
-//! The composition root: the parts of the house, put together in the order data flows.
+//! The composition root: the parts of the server, put together in the order of the data flow.
 //!
 //! ```text
 //! pack ─▶ host (agents, tools, models, policies) ─┐             store ─▶ writer
@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -45,7 +46,7 @@ use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 use crate::{routes, shell};
 
-/// Why the server cannot run. Said to the person who started it.
+/// Why the server cannot run, in words for the person who started it.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The script cannot be played.
@@ -54,43 +55,39 @@ pub enum RunError {
     /// The pack cannot be run.
     #[error(transparent)]
     Pack(#[from] PackLoadError),
-    /// What models stream cannot be recorded.
+    /// The cassette of `model.record` cannot be opened.
     #[error(transparent)]
     Record(#[from] CassetteWriterError),
-    /// There is no way to call others.
+    /// The [`Dialer`] cannot be created.
     #[error(transparent)]
     Dial(#[from] turnwire_dial::DialError),
-    /// The store cannot be opened.
+    /// The [`SqliteStore`] cannot be opened.
     #[error(transparent)]
     Store(#[from] turnwire_log::OpenError),
-    /// The turns of the last run could not be ended.
+    /// The turns that the last run left open could not be ended.
     #[error("the turns of the last run could not be ended: {0}")]
     Sweep(turnwire_session::Error),
-    /// The address cannot be listened on.
+    /// The server cannot listen on its address.
     #[error(transparent)]
     Listen(#[from] listen::BindError),
-    /// The system gave no thread, signal or socket.
+    /// The operating system refused a thread, a signal handler or a socket.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
-/// A server put together, not yet listening.
+/// A server that is put together and does not listen yet; [`App::serve`] does.
 pub struct App {
-    config: Arc<ServerConfig>,
-    sessions: SessionService,
-    streams: Arc<Streams>,
+    state: AppState,
     writer: Arc<LogWriter>,
-    metrics: MetricsHandle,
-    host: Option<Arc<PackHost>>,
 }
 
-/// How long connections may take to say goodbye when the server ends.
+/// How long connections may take to close when the server stops.
 const GOODBYES: Duration = Duration::from_secs(3);
 
 /// Exit status when the disk failed: `EX_IOERR` of sysexits.
 const EXIT_DISK: i32 = 74;
 
-/// One agent without a pack: the scripted model with tools for trying.
+/// A [`SingleAgentHost`] without a pack: the scripted model with the trial tools.
 pub fn agent(script: Option<&Path>) -> Result<Arc<dyn TurnProducer>, RunError> {
     let script = script.map_or_else(|| Ok(ModelScript::builtin()), ModelScript::read)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -105,7 +102,7 @@ pub fn agent(script: Option<&Path>) -> Result<Arc<dyn TurnProducer>, RunError> {
     ))))
 }
 
-/// The pack that the settings name, or the one that is built in, ready to answer turns.
+/// The [`PackHost`] of the pack that the settings name, or of the built-in one.
 pub async fn host(
     config: &ServerConfig,
     variables: ServerVariables,
@@ -136,7 +133,8 @@ pub async fn host(
 }
 
 impl App {
-    /// Opens the store, ends what the last run left open, and puts the rest around it.
+    /// Opens the store, closes the turns that the last run left open, and assembles the server around
+    /// `producer`.
     pub async fn start(
         config: ServerConfig,
         producer: Arc<dyn TurnProducer>,
@@ -145,18 +143,16 @@ impl App {
         Self::with(config, options, producer).await
     }
 
-    /// The same with a pack, whose rules say which model serves which turn.
+    /// Like [`App::start`] with a pack, whose routing rules select the model of each turn.
     pub async fn hosting(config: ServerConfig, host: Arc<PackHost>) -> Result<Self, RunError> {
         let options = turnwire_session::Options {
-            // Known before the first session is, so that nobody has to be told.
+            // Set before the first session exists, so that there is nothing to announce.
             routing_policy_version: host.policy().borrow().clone(),
             ..options::session(&config)
         };
-        let app = Self::with(config, options, host.clone()).await?;
-        Ok(Self {
-            host: Some(host),
-            ..app
-        })
+        let mut app = Self::with(config, options, host.clone()).await?;
+        app.state.host = Some(host);
+        Ok(app)
     }
 
     async fn with(
@@ -186,72 +182,62 @@ impl App {
         let streams = Arc::new(Streams {
             sessions: sessions.live_sessions(),
             canceller: sessions.canceller(),
-            options: options::stream(&config),
+            settings: config.stream.clone(),
             phase: ServerPhase::default(),
             events_sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),
             next_connection: AtomicU64::new(1),
             lag_max: AtomicU64::new(0),
             tasks: TaskTracker::new(),
             stream_limits: StreamLimits::new(config.stream.chat_streams_max),
-            chat_counters: CountersByVersion::default(),
+            turn_counters: CountersByVersion::default(),
         });
-        Ok(Self {
+        let state = AppState {
+            service: sessions,
             config: Arc::new(config),
-            sessions,
-            streams,
-            writer,
             metrics,
+            streams,
             host: None,
-        })
+        };
+        Ok(Self { state, writer })
     }
 
-    /// Everything a request can reach.
+    /// All routes with their middleware.
     pub fn router(&self) -> Router {
-        let state = AppState::new(
-            &self.sessions,
-            self.config.clone(),
-            self.metrics.clone(),
-            self.streams.clone(),
-            self.host.clone(),
-        );
-        let cors = CorsPolicy::new(&self.config.http.cors_origins);
-        shell::wrap(routes::router(state), cors)
+        let cors = CorsPolicy::new(&self.state.config.http.cors_origins);
+        shell::wrap(routes::router(self.state.clone()), cors)
     }
 
-    /// Listens until `drain` is cancelled, then lets turns end and connections leave.
+    /// Serves `listener` until `drain` is cancelled; then running turns may end and connections close.
     pub async fn serve(self, listener: TcpListener, drain: CancellationToken) {
         let stop = CancellationToken::new();
-        let upkeep = self.metrics.spawn_upkeep(stop.clone());
-        let accepting = {
-            let (router, config, stop) = (self.router(), self.config.clone(), stop.clone());
-            tokio::spawn(async move { listen::serve(listener, router, &config, stop).await })
-        };
-        let host = self.host.clone();
-        let policy_task = host.map(|host| tokio::spawn(policies(host, self.sessions.clone())));
+        let (state, router) = (&self.state, self.router());
+        let upkeep = state.metrics.spawn_upkeep(stop.clone());
+        let (config, stop_accepting) = (state.config.clone(), stop.clone());
+        let accepting =
+            async move { listen::serve(listener, router, &config, stop_accepting).await };
+        let accepting = tokio::spawn(accepting);
+        let host = state.host.clone();
+        let policy_task = host.map(|host| tokio::spawn(policies(host, state.service.clone())));
         drain.cancelled().await;
-        tracing::info!(
-            "draining: no new turns, {} ms for those that run",
-            self.config.listen.drain_ms
-        );
-        self.sessions.refuse_turns();
-        self.streams.phase.drain();
-        self.sessions
-            .drain(Duration::from_millis(self.config.listen.drain_ms))
-            .await;
+        let drain_ms = state.config.listen.drain_ms;
+        tracing::info!("draining: no new turns, {drain_ms} ms for those that run");
+        state.service.refuse_turns();
+        state.streams.phase.drain();
+        state.service.drain(Duration::from_millis(drain_ms)).await;
         // Connections without a turn have left; the others have their last events by now.
-        self.streams.phase.stop();
+        state.streams.phase.stop();
         stop.cancel();
-        self.streams.tasks.close();
-        let _ = tokio::time::timeout(GOODBYES, self.streams.tasks.wait()).await;
+        state.streams.tasks.close();
+        let _ = tokio::time::timeout(GOODBYES, state.streams.tasks.wait()).await;
         let _ = tokio::time::timeout(Duration::from_secs(5), accepting).await;
         let _ = upkeep.await;
         if let Some(policy_task) = policy_task {
             policy_task.abort();
         }
-        if let Some(host) = &self.host {
+        if let Some(host) = &state.host {
             host.close().await;
         }
-        let (writer, host) = (self.writer.clone(), self.host.clone());
+        let (writer, host) = (self.writer.clone(), state.host.clone());
         let closing = tokio::task::spawn_blocking(move || {
             writer.stop();
             if let Some(host) = host {
@@ -263,7 +249,7 @@ impl App {
     }
 }
 
-/// Tells sessions whenever other rules say which model serves which turn (S3-104); never ends.
+/// Announces every change of the routing policy to the sessions (S3-104); never ends.
 async fn policies(host: Arc<PackHost>, sessions: SessionService) {
     let mut policy = host.policy();
     loop {
@@ -283,25 +269,23 @@ pub fn run(config: ServerConfig, services: &[BundledService]) -> Result<(), RunE
         .enable_all()
         .build()?;
     let ran = runtime.block_on(async {
-        // Before anything counts, so that what counts from 0 is seen to.
+        // Before any metric is counted, so that counters start at 0.
         let _ = MetricsHandle::install();
         let app = if config.pack.dir.is_none() && config.script.file.is_some() {
             let producer = agent(config.script.file.as_deref())?;
             App::start(config, producer).await?
         } else {
-            let variables =
-                services
-                    .iter()
-                    .fold(ServerVariables::from_env(), |variables, service| {
-                        variables.or_service(*service, tokio::runtime::Handle::current())
-                    });
+            let mut variables = ServerVariables::from_env();
+            for service in services {
+                variables = variables.or_service(*service, Handle::current());
+            }
             let host = host(&config, variables).await?;
             let every = Duration::from_millis(config.pack.reload_ms);
             tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
             App::hosting(config, host).await?
         };
-        // Only now: nobody is let in before the turns of the last run are ended.
-        let listener = listen::bind(&app.config)?;
+        // Only now: no client may connect before the turns of the last run are closed.
+        let listener = listen::bind(&app.state.config)?;
         let address = listener.local_addr()?;
         let drain = CancellationToken::new();
         tokio::spawn(signals(drain.clone())?);
@@ -336,7 +320,7 @@ fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>
     })
 }
 
-/// One line that says where, and one that can be pasted.
+/// Prints the URL of the server and a command to try.
 fn announce(address: SocketAddr) {
     let line = format!(
         "turnwire is at http://{address} — open it, or try: curl -s -X POST http://{address}/sessions"
@@ -345,7 +329,7 @@ fn announce(address: SocketAddr) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// The disk failed: nothing written after this could be trusted, so nothing is.
+/// Ends the process after a disk failure: later writes could not be trusted.
 fn fatal(what: &str) {
     tracing::error!(what, "the disk failed; ending");
     end_process(EXIT_DISK);

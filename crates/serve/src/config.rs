@@ -1,10 +1,10 @@
-//! Every number and path an operator may set, one file a topic, each with its reason.
+//! The settings of the server, one file per section, each with its bounds and its reason.
 //!
 //! ```text
 //! flag  >  TURNWIRE_<SECTION>_<KEY>  >  file ($TURNWIRE_HOME/turnwire.yaml or --config)  >  default
 //! ```
-//! What is not known is an error that names its place; what makes no sense is an error that says
-//! what would. Times are milliseconds unless a key says otherwise, sizes are bytes.
+//! An unknown setting is an error that names its position; an invalid value is an error that says
+//! what is expected. Times are in milliseconds unless a key says otherwise, sizes in bytes.
 
 pub mod setting;
 pub mod listen;
@@ -31,63 +31,68 @@ use setting::section::{SectionTable, SectionValues};
 const ENV_PREFIX: &str = "TURNWIRE_";
 const FILE_NAME: &str = "turnwire.yaml";
 
-const TABLES: &[SectionTable] = &[
-    listen::Listen::TABLE,
-    http::Http::TABLE,
-    stream::Stream::TABLE,
-    wire::Wire::TABLE,
-    turn::Turn::TABLE,
-    session::Session::TABLE,
-    store::Store::TABLE,
-    script::Script::TABLE,
-    pack::Pack::TABLE,
-    model::Model::TABLE,
-    dial::Dial::TABLE,
-    tool::Tool::TABLE,
-    log::Log::TABLE,
-];
+/// Declares [`ServerConfig`] and the table of its sections.
+macro_rules! sections {
+    ($($(#[doc = $about:literal])* $name:ident: $section:ident,)+) => {
+        const TABLES: &[SectionTable] = &[$($name::$section::TABLE),+];
 
-/// Everything that can be set.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServerConfig {
-    /// The folder that holds all state.
-    pub home: PathBuf,
-    /// Where the server listens, and how it leaves.
-    pub listen: listen::Listen,
-    /// What a request may cost.
-    pub http: http::Http,
-    /// Streams of both wires.
-    pub stream: stream::Stream,
-    pub wire: wire::Wire,
-    pub turn: turn::Turn,
-    pub session: session::Session,
-    pub store: store::Store,
-    pub script: script::Script,
-    pub pack: pack::Pack,
-    /// Models that somebody else runs.
-    pub model: model::Model,
-    /// What the server may call.
-    pub dial: dial::Dial,
-    pub tool: tool::Tool,
-    /// The server's own log.
-    pub log: log::Log,
-    entries: Vec<EffectiveSetting>,
+        /// Everything that can be set.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct ServerConfig {
+            /// The folder that holds all state.
+            pub home: PathBuf,
+            $($(#[doc = $about])* pub $name: $name::$section,)+
+            entries: Vec<EffectiveSetting>,
+        }
+
+        impl ServerConfig {
+            fn read(home: PathBuf, values: &mut SectionValues) -> Result<Self, ConfigError> {
+                Ok(Self {
+                    home,
+                    $($name: $name::$section::read(values)?,)+
+                    entries: Vec::new(),
+                })
+            }
+        }
+    };
 }
 
-/// A setting said on the command line.
+sections! {
+    /// Where the server listens, and how it shuts down.
+    listen: Listen,
+    /// Limits of a request.
+    http: Http,
+    /// Streams of both wires.
+    stream: Stream,
+    wire: Wire,
+    turn: Turn,
+    session: Session,
+    store: Store,
+    script: Script,
+    pack: Pack,
+    /// Models of remote providers.
+    model: Model,
+    /// Hosts that the server may call.
+    dial: Dial,
+    tool: Tool,
+    /// The server's own log.
+    log: Log,
+}
+
+/// A setting on the command line.
 #[derive(Clone, Debug)]
 pub struct SettingFlag {
-    /// The flag as the person wrote it, for complaints: `--listen`.
+    /// The flag as it was written, for error messages: `--listen`.
     pub name: &'static str,
-    /// What it sets: `listen.address`.
+    /// The section and key that the flag sets: `listen.address`.
     pub key: &'static str,
     pub value: String,
 }
 
-/// Where settings are looked for.
+/// The sources of settings.
 #[derive(Clone, Debug, Default)]
 pub struct SettingSources {
-    /// What the command line says.
+    /// The settings on the command line.
     pub flags: Vec<SettingFlag>,
     pub env: Vec<(String, String)>,
     /// The file named on the command line; it must exist.
@@ -128,30 +133,14 @@ impl SettingSources {
 }
 
 impl ServerConfig {
-    /// Reads what the sources say, and refuses what does not make sense.
+    /// Reads the settings of all sources and checks them.
     pub fn load(sources: &SettingSources) -> Result<Self, ConfigError> {
         let home = sources.home()?;
         let mut values = SectionValues::default();
-        said_in_file(sources, &home, &mut values)?;
-        said_in_env(sources, &mut values)?;
-        said_by_flags(sources, &mut values)?;
-        let mut config = Self {
-            home,
-            listen: listen::Listen::read(&mut values)?,
-            http: http::Http::read(&mut values)?,
-            stream: stream::Stream::read(&mut values)?,
-            wire: wire::Wire::read(&mut values)?,
-            turn: turn::Turn::read(&mut values)?,
-            session: session::Session::read(&mut values)?,
-            store: store::Store::read(&mut values)?,
-            script: script::Script::read(&mut values)?,
-            pack: pack::Pack::read(&mut values)?,
-            model: model::Model::read(&mut values)?,
-            dial: dial::Dial::read(&mut values)?,
-            tool: tool::Tool::read(&mut values)?,
-            log: log::Log::read(&mut values)?,
-            entries: Vec::new(),
-        };
+        read_file(sources, &home, &mut values)?;
+        read_env(sources, &mut values)?;
+        read_flags(sources, &mut values)?;
+        let mut config = Self::read(home, &mut values)?;
         config.check(&values)?;
         config.entries = values.entries;
         Ok(config)
@@ -162,7 +151,7 @@ impl ServerConfig {
         &self.entries
     }
 
-    /// What no single value can show.
+    /// Checks values that depend on each other.
     fn check(&self, values: &SectionValues) -> Result<(), ConfigError> {
         let s = &self.session;
         for (key, page, max) in [
@@ -189,7 +178,7 @@ impl ServerConfig {
     }
 }
 
-fn said_in_file(
+fn read_file(
     sources: &SettingSources,
     home: &Path,
     values: &mut SectionValues,
@@ -205,54 +194,56 @@ fn said_in_file(
     }
 }
 
-fn said_in_env(sources: &SettingSources, values: &mut SectionValues) -> Result<(), ConfigError> {
+fn read_env(sources: &SettingSources, values: &mut SectionValues) -> Result<(), ConfigError> {
     for (name, value) in &sources.env {
         let Some(setting) = name.strip_prefix(ENV_PREFIX) else {
             continue;
         };
         if setting == "LOG" && sources.var("TURNWIRE_LOG_FILTER").is_none() {
             let at = SettingOrigin::Env(name.clone());
-            values.say("log", "filter", value.clone(), at);
+            values.set("log", "filter", value.clone(), at);
         }
-        // Other programs of the house have variables of their own; only what names a section
-        // here is held to its keys.
-        let Some((section, key)) = setting.split_once('_') else {
-            continue;
-        };
-        let wanted = section.to_ascii_lowercase();
-        let Some(table) = TABLES.iter().find(|table| table.name == wanted) else {
-            continue;
-        };
-        let at = SettingOrigin::Env(name.clone());
-        let key = find(table, &key.to_ascii_lowercase(), &at)?;
-        values.say(table.name, key, value.clone(), at);
+        // Other programs have variables with this prefix too; only a variable that names a section
+        // must name one of its keys.
+        let setting = setting.to_ascii_lowercase();
+        if let Some((section, key)) = setting.split_once('_')
+            && TABLES.iter().any(|table| table.name == section)
+        {
+            let at = SettingOrigin::Env(name.clone());
+            let (section, key) = find(section, key, &at)?;
+            values.set(section, key, value.clone(), at);
+        }
     }
     Ok(())
 }
 
-fn said_by_flags(sources: &SettingSources, values: &mut SectionValues) -> Result<(), ConfigError> {
+fn read_flags(sources: &SettingSources, values: &mut SectionValues) -> Result<(), ConfigError> {
     for flag in &sources.flags {
         let at = SettingOrigin::Flag(flag.name.to_owned());
         let (section, key) = flag.key.split_once('.').unwrap_or((flag.key, ""));
-        let table = TABLES.iter().find(|table| table.name == section);
-        let table = table.ok_or_else(|| ConfigError::Unknown {
-            at: at.clone(),
-            name: flag.key.to_owned(),
-            known: "there is no such section".to_owned(),
-        })?;
-        let key = find(table, key, &at)?;
-        values.say(table.name, key, flag.value.clone(), at);
+        let (section, key) = find(section, key, &at)?;
+        values.set(section, key, flag.value.clone(), at);
     }
     Ok(())
 }
 
-fn find(table: &SectionTable, key: &str, at: &SettingOrigin) -> Result<&'static str, ConfigError> {
-    let known_key = table.keys.iter().copied().find(|known| *known == key);
-    known_key.ok_or_else(|| ConfigError::Unknown {
+/// Looks up a setting by the names of its section and its key.
+fn find(
+    section: &str,
+    key: &str,
+    at: &SettingOrigin,
+) -> Result<(&'static str, &'static str), ConfigError> {
+    let unknown = |known| ConfigError::Unknown {
         at: at.clone(),
-        name: format!("{}.{key}", table.name),
-        known: format!("section {} has: {}", table.name, table.keys.join(", ")),
-    })
+        name: format!("{section}.{key}"),
+        known,
+    };
+    let table = TABLES.iter().find(|table| table.name == section);
+    let table = table.ok_or_else(|| unknown("there is no such section".to_owned()))?;
+    let known_key = table.keys.iter().copied().find(|known| *known == key);
+    let known_key = known_key
+        .ok_or_else(|| unknown(format!("section {section} has: {}", table.keys.join(", "))))?;
+    Ok((table.name, known_key))
 }
 
 #[cfg(test)]

@@ -1,37 +1,53 @@
-//! What goes wrong, as an answer: the one table from `session::Error` to problems, and the value
-//! that handlers return.
+//! Errors as responses: the one table from [`Error`] of the sessions to problems, and the value that
+//! handlers return.
 //!
-//! A `Fault` knows neither its trace nor its bytes; the shell, which knows the request, writes
-//! the body. So nothing can answer with an error that is not a problem.
+//! A [`RequestFault`] knows neither its trace nor its bytes; the shell, which knows the request,
+//! writes the body. So no handler can answer with an error that is not a problem.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use tracing::Instrument as _;
 use turnwire_event::ResponseId;
 use turnwire_session::Error;
 use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
 
-/// A request that cannot be answered as asked.
+/// The refusal or failure of a request, which becomes a [`Problem`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestFault {
     code: Code,
-    status: u16,
+    status: StatusCode,
     detail: Cow<'static, str>,
     extra: Map<String, Value>,
 }
 
 impl RequestFault {
-    /// A fault of this code; `detail` says what happened and what to do, and never what is inside.
+    /// A fault with this code; `detail` says what happened and what to do, and no internals.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
-            status: code.status(),
+            status: StatusCode::from_u16(code.status()).expect("the table has valid statuses"),
             detail: detail.into(),
             extra: Map::new(),
         }
+    }
+
+    /// A field, parameter or header with an invalid value; `rule` completes the sentence that
+    /// starts with its name.
+    pub fn invalid(field: &str, rule: impl Display) -> Self {
+        Self::new(Code::InvalidRequest, format!("{field} {rule}.")).with("field", field)
+    }
+
+    /// Refuses a text of more than `max` characters.
+    pub fn check_length(field: &str, text: Option<&str>, max: usize) -> Result<(), Self> {
+        if text.is_some_and(|text| text.chars().count() > max) {
+            return Err(Self::invalid(field, format!("may have {max} characters")));
+        }
+        Ok(())
     }
 
     /// One more member of the problem.
@@ -41,10 +57,10 @@ impl RequestFault {
         self
     }
 
-    /// The same fault with another status than the code's own.
+    /// The same fault with another status than that of its [`Code`].
     #[must_use]
     pub fn answered_with(mut self, status: StatusCode) -> Self {
-        self.status = status.as_u16();
+        self.status = status;
         self
     }
 
@@ -53,7 +69,7 @@ impl RequestFault {
         self.code
     }
 
-    /// The nearest fault to a status that something else answered with.
+    /// The fault for the status of a response that the framework made.
     fn of_status(status: StatusCode) -> Self {
         let fault = match status {
             StatusCode::NOT_FOUND => Self::not_found(),
@@ -83,7 +99,7 @@ impl RequestFault {
         )
     }
 
-    /// Something broke; what, is in the server's log under the trace id.
+    /// An internal failure; the server's log has the cause under the trace id.
     pub fn internal() -> Self {
         Self::new(
             Code::Internal,
@@ -91,7 +107,7 @@ impl RequestFault {
         )
     }
 
-    /// Seconds after which trying again makes sense.
+    /// The seconds of the `Retry-After` header.
     fn retry_after_s(&self) -> Option<u64> {
         match self.code {
             Code::TooManyRequests | Code::QueueFull => Some(1),
@@ -104,12 +120,11 @@ impl RequestFault {
     fn answer(self, trace_id: &str) -> Response {
         let retry_after_s = self.retry_after_s();
         let mut problem = Problem::new(self.code, self.detail, trace_id);
-        problem.status = self.status;
+        problem.status = self.status.as_u16();
         problem.extra = self.extra;
         let body = serde_json::to_vec(&problem).expect("a problem is plain data");
         let mut response = Response::new(Body::from(body));
-        *response.status_mut() =
-            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some(seconds) = retry_after_s {
@@ -124,17 +139,17 @@ impl RequestFault {
 }
 
 impl IntoResponse for RequestFault {
-    /// An answer without a body: `written` gives it one.
+    /// A response without a body; `written` adds the problem.
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
-        *response.status_mut() =
-            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() = self.status;
         response.extensions_mut().insert(self);
         response
     }
 }
 
-/// Gives an answer its problem if it is an error, whoever made it; others pass as they are.
+/// Adds the [`Problem`] to an error response, also to one of the framework; other responses stay
+/// unchanged.
 pub(crate) fn written(mut response: Response, trace_id: &str) -> Response {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
@@ -151,7 +166,8 @@ pub(crate) fn written(mut response: Response, trace_id: &str) -> Response {
 }
 
 impl From<Error> for RequestFault {
-    /// The one table. Details are the same whether a thing is another's or does not exist.
+    /// The one table. Details are the same whether a resource belongs to another owner or does not
+    /// exist.
     fn from(error: Error) -> Self {
         let (code, detail) = match error {
             Error::SessionNotFound => (Code::SessionNotFound, "There is no session with this id."),
@@ -211,6 +227,18 @@ impl From<Error> for RequestFault {
         };
         Self::new(code, detail)
     }
+}
+
+/// Runs `work` in its own task, to its end even if the client disconnects now.
+pub(crate) async fn run_to_end<T, E, W>(work: W) -> Result<T, RequestFault>
+where
+    T: Send + 'static,
+    E: Into<RequestFault> + Send + 'static,
+    W: Future<Output = Result<T, E>> + Send + 'static,
+{
+    let done = tokio::spawn(work.in_current_span()).await;
+    done.map_err(|_| RequestFault::internal())?
+        .map_err(Into::into)
 }
 
 #[cfg(test)]

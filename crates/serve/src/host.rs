@@ -4,8 +4,8 @@
 //! files ─▶ check ─▶ pack ─┬▶ factory (agents, tools, models) ─┐
 //!                         └▶ policies (registry, locales) ────┴▶ bind ─▶ a turn
 //! ```
-//! What is loaded is replaced as a whole. A turn keeps what it was bound to, and a change that
-//! does not pass the check changes nothing (S2-001).
+//! A loaded pack is replaced as a whole. A turn keeps the pack it was bound to, and a changed pack
+//! with mistakes is not applied (S2-001).
 
 mod variables;
 mod look;
@@ -15,6 +15,7 @@ mod judge;
 mod tools;
 mod watch;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -36,15 +37,23 @@ pub use judge::judge;
 pub use models::ProviderLimits;
 pub use variables::{BundledService, ServerVariables};
 
-/// Why a pack cannot be run. Said to the person who wrote it.
+/// Why a pack cannot be run, in words for its author.
 #[derive(Debug, thiserror::Error)]
 pub enum PackLoadError {
-    /// Its folder cannot be read.
+    /// The folder cannot be read.
     #[error(transparent)]
     Unreadable(#[from] PackReadError),
-    /// There are mistakes in it.
+    /// The pack has mistakes.
     #[error("the pack has mistakes:\n{}", list(.0))]
     Wrong(Vec<PackFinding>),
+}
+
+impl PackLoadError {
+    /// One mistake at a line and column of `file`.
+    fn at(file: &str, (line, column): (u64, u64), message: impl Display) -> Self {
+        let finding = PackFinding::error(file, line, column, message.to_string());
+        Self::Wrong(vec![finding])
+    }
 }
 
 fn list(findings: &[PackFinding]) -> String {
@@ -52,50 +61,56 @@ fn list(findings: &[PackFinding]) -> String {
     lines.join("\n")
 }
 
-/// What everything that is loaded has in common.
+/// The resources that every loaded pack uses.
 #[derive(Clone)]
 pub struct HostResources {
-    /// What the time is.
+    /// The clock of tools.
     pub clock: Arc<dyn Clock>,
     pub mint: Arc<dyn IdGenerator>,
     pub dialer: Arc<Dialer>,
-    /// Where programs of tools run.
+    /// Runs the programs of tools.
     pub workshop: Arc<ProgramRunner>,
-    /// What models that somebody else runs are bound by.
+    /// The limits of remote model providers.
     pub bounds: ProviderLimits,
 }
 
-/// A pack with everything made of it.
+/// A pack with all parts that answer turns.
 struct LoadedPack {
-    pack: Arc<Pack>,
-    digest: String,
-    /// How the key files looked.
-    keys: Vec<(PathBuf, Option<FileFingerprint>)>,
+    checked: CheckedPack,
     routing: Arc<ModelRouter>,
     factory: TurnFactory,
     policies: RenderPolicies,
 }
 
-/// What answers turns with a pack.
+/// A pack without mistakes, and the parts that are made of it without waiting.
+struct CheckedPack {
+    pack: Arc<Pack>,
+    digest: String,
+    /// The fingerprints of the key files.
+    keys: Vec<(PathBuf, Option<FileFingerprint>)>,
+    models: Arc<ProviderTable>,
+}
+
+/// The [`TurnProducer`] of a pack.
 pub struct PackHost {
     loaded: ArcSwap<LoadedPack>,
-    /// The pack's folder; none for the one that is built in, which never changes.
+    /// The folder of the pack; `None` for the built-in one, which never changes.
     dir: Option<PathBuf>,
     variables: ServerVariables,
-    /// What every model says instead of its own words.
+    /// Replaces every model of the pack.
     script: Option<ScriptedProvider>,
-    /// The key files of a change that was refused: with one of them it may be as it should.
+    /// The key files of a changed pack with mistakes: a missing one may be the mistake.
     wanted: Mutex<Vec<PathBuf>>,
     means: HostResources,
-    /// The tool servers, which outlive a pack that still has them.
+    /// The MCP servers; a server that a changed pack still names keeps running.
     servers: McpServers,
-    /// The version of the routing rules in force. Whoever tells sessions of another holds the
-    /// other end; nobody has to.
+    /// The version of the routing rules in force. [`PackHost::policy`] subscribes; there may be no
+    /// receiver.
     policy: news::Sender<String>,
 }
 
 impl PackHost {
-    /// Loads the pack in `dir`, or the one that is built in, and starts its tool servers.
+    /// Loads the pack in `dir`, or the built-in one, and starts its MCP servers.
     pub async fn open(
         dir: Option<PathBuf>,
         variables: ServerVariables,
@@ -120,11 +135,11 @@ impl PackHost {
         }))
     }
 
-    /// Reads the folder and the key files again; says whether anything changed. What is broken
-    /// changes nothing.
+    /// Reads the folder and the key files again, and loads them if they have changed; true if so. A
+    /// pack with mistakes is not applied.
     pub async fn reload(self: &Arc<Self>) -> Result<bool, PackLoadError> {
         self.again(|host, files| {
-            let before = host.loaded.load_full();
+            let before = &host.loaded.load_full().checked;
             let key_files = before.keys.iter().map(|(file, _)| file.clone()).collect();
             let changed = files.digest() != before.digest || keys::stamps(key_files) != before.keys;
             if !changed {
@@ -136,13 +151,13 @@ impl PackHost {
         .await
     }
 
-    /// The same for someone who asks for it: everything is made anew, changed or not.
+    /// Like [`PackHost::reload`], but loads the pack even if nothing has changed.
     pub async fn renew(self: &Arc<Self>) -> Result<bool, PackLoadError> {
         self.again(|_, _| true).await
     }
 
-    /// Reads the folder and loads it if `changed` says so. Reading and judging wait for the disk,
-    /// so they have a thread of their own; servers are waited for here.
+    /// Reads the folder and loads the pack if `changed` returns true. Reading and checking block on the
+    /// disk, so they run on a blocking thread; MCP servers are awaited here.
     async fn again(
         self: &Arc<Self>,
         changed: impl Fn(&Self, &PackFiles) -> bool + Send + 'static,
@@ -180,47 +195,51 @@ impl PackHost {
             );
         }
         self.loaded.store(Arc::new(loaded));
-        self.policy.send_if_modified(|told| {
-            let is_new = *told != version;
-            *told = version;
+        self.policy.send_if_modified(|announced| {
+            let is_new = *announced != version;
+            *announced = version;
             is_new
         });
     }
 
-    /// The files with keys: those of the pack in force, and those that a refused one wants.
+    /// The key files of the pack in force, and those of a changed pack with mistakes.
     fn key_files(&self) -> Vec<PathBuf> {
         let loaded = self.loaded.load();
-        let key_files = loaded.keys.iter().map(|(file, _)| file.clone());
+        let key_files = loaded.checked.keys.iter().map(|(file, _)| file.clone());
         key_files
             .chain(self.wanted.lock().iter().cloned())
             .collect()
     }
 
-    /// The version of the rules of which model serves which turn, now and whenever it changes.
+    /// Receives the version of the routing rules, now and at every change.
     pub fn policy(&self) -> news::Receiver<String> {
         self.policy.subscribe()
     }
 
-    /// Waits until all that was recorded is written; blocks.
+    /// Blocks until the cassette of recorded calls is written.
     pub fn flush(&self) {
         if let Some(deck) = &self.means.bounds.deck {
             deck.flush();
         }
     }
 
-    /// Ends the tool servers, in peace where that does not take long.
+    /// Stops the MCP servers, gracefully if that does not take long.
     pub async fn close(&self) {
         self.servers.close().await;
     }
 
     /// The pack that new turns are bound to.
     pub fn pack(&self) -> Arc<Pack> {
-        self.loaded.load().pack.clone()
+        self.loaded.load().checked.pack.clone()
     }
 
-    /// What of the pack is meant for `owner`.
+    /// The flags of the pack that are active for `owner`.
     pub fn cohort(&self, owner: &Owner) -> FlagCohort {
-        self.loaded.load().pack.cohort(owner.principal.as_str())
+        self.loaded
+            .load()
+            .checked
+            .pack
+            .cohort(owner.principal.as_str())
     }
 }
 
@@ -231,7 +250,7 @@ impl TurnProducer for PackHost {
 
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         let loaded = self.loaded.load();
-        let cohort = loaded.pack.cohort(input.owner.principal.as_str());
+        let cohort = loaded.checked.pack.cohort(input.owner.principal.as_str());
         let assembly = loaded.factory.bind(input, &cohort);
         BoundTurn {
             versions: assembly.versions,
@@ -242,7 +261,7 @@ impl TurnProducer for PackHost {
     }
 }
 
-/// One agent without a pack.
+/// The [`TurnProducer`] of one agent without a pack.
 pub struct SingleAgentHost(pub StandaloneAgent);
 
 impl TurnProducer for SingleAgentHost {
@@ -265,14 +284,6 @@ fn read(dir: Option<&PathBuf>) -> Result<PackFiles, PackReadError> {
     dir.map_or_else(|| Ok(PackFiles::market()), |dir| PackFiles::read(dir))
 }
 
-/// A pack that has been judged, with all of it that waits for nobody.
-struct CheckedPack {
-    pack: Arc<Pack>,
-    digest: String,
-    keys: Vec<(PathBuf, Option<FileFingerprint>)>,
-    models: Arc<ProviderTable>,
-}
-
 fn draft(
     files: &PackFiles,
     variables: &ServerVariables,
@@ -292,12 +303,11 @@ fn draft(
         let errors = report.findings.into_iter();
         let errors: Vec<_> = errors.filter(|f| f.level == FindingLevel::Error).collect();
         let rejected = errors.iter().filter(|f| f.unregistered).count() as u64;
-        let dimensions = metric::dimensions("");
-        metrics::counter!(
+        let (name, labels) = (
             metric::STREAM_UNREGISTERED_EVENT_REJECTED_TOTAL,
-            &dimensions
-        )
-        .increment(rejected);
+            metric::dimensions(""),
+        );
+        metrics::counter!(name, &labels).increment(rejected);
         return Err(PackLoadError::Wrong(errors));
     };
     let pack = Arc::new(pack);
@@ -306,11 +316,9 @@ fn draft(
         Some(script) => (Vec::new(), models::spoken_for(&pack, script)),
         None => {
             let keys = keys::stamps(keys::files(&pack));
-            let script_text = said(&pack)?;
-            (
-                keys,
-                models::models(&pack, script_text, variables, &means.bounds)?,
-            )
+            let scripted = scripted(&pack)?;
+            let models = models::models(&pack, scripted, variables, &means.bounds)?;
+            (keys, models)
         }
     };
     Ok(CheckedPack {
@@ -321,41 +329,36 @@ fn draft(
     })
 }
 
-/// Everything made of a pack, its tool servers started.
+/// Creates the parts of a [`LoadedPack`] and starts its MCP servers.
 async fn load(
     draft: CheckedPack,
     means: &HostResources,
     servers: &McpServers,
 ) -> Result<LoadedPack, PackLoadError> {
-    let pack = draft.pack;
-    let tools = tools::tools(&pack, means, servers).await?;
+    let pack = &draft.pack;
+    let tools = tools::tools(pack, means, servers).await?;
     let routing = pack.routing.as_ref().map(ModelRouter::new);
     let routing = Arc::new(routing.unwrap_or_default());
-    let factory = TurnFactory::with_tools(pack.clone(), draft.models, &tools, means.mint.clone())
+    let (models, mint) = (draft.models.clone(), means.mint.clone());
+    let factory = TurnFactory::with_tools(pack.clone(), models, &tools, mint)
         .routing(routing.clone())
         .retries(means.bounds.retries);
     Ok(LoadedPack {
-        digest: draft.digest,
-        keys: draft.keys,
         routing,
         policies: RenderPolicies::new(pack.clone()),
         factory,
-        pack,
+        checked: draft,
     })
 }
 
-/// What the pack's scripts say together; none if it has none.
-fn said(pack: &Pack) -> Result<Option<ScriptedProvider>, PackLoadError> {
+/// The provider that plays all scripts of the pack; `None` if the pack has no script.
+fn scripted(pack: &Pack) -> Result<Option<ScriptedProvider>, PackLoadError> {
     if pack.scripts.is_empty() {
         return Ok(None);
     }
-    match ModelScript::parse_many(&pack.scripts) {
-        Ok(script) => Ok(Some(ScriptedProvider::new(script))),
-        Err(error) => {
-            let finding = PackFinding::error("scripts", 1, 1, error.to_string());
-            Err(PackLoadError::Wrong(vec![finding]))
-        }
-    }
+    let script = ModelScript::parse_many(&pack.scripts)
+        .map_err(|error| PackLoadError::at("scripts", (1, 1), error))?;
+    Ok(Some(ScriptedProvider::new(script)))
 }
 
 #[cfg(test)]

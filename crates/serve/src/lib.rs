@@ -1,5 +1,4 @@
-//! Inbound HTTP: what comes in is guarded, read and answered here; nothing else of the house
-//! knows about requests.
+//! Inbound HTTP: requests are guarded, parsed and answered here; no other crate knows about them.
 //!
 //! ```text
 //! listen ─▶ shell (trace, guard, problems, headers) ─▶ routes ─▶ session

@@ -1,7 +1,7 @@
 //! The listener: accepts connections up to a cap, bounds their headers in bytes and time, and
 //! lets those that are open finish when the server stops.
 //!
-//! A socket that is taken over by its response ([`Takeover`]) keeps its [`ConnectionPermit`] for as
+//! A socket that is taken over by its response ([`SocketTakeover`]) keeps its [`ConnectionPermit`] for as
 //! long as it lives; a connection above the cap is answered with 429 and closed.
 
 mod takeover;
@@ -20,7 +20,7 @@ use axum::http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioTimer;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -37,28 +37,28 @@ use crate::config::ServerConfig;
 use takeover::LentSocket;
 pub use takeover::{SocketTakeover, TakenSocket};
 
-/// Connections the kernel holds for us between two accepts: many clients come back at once after
-/// a restart.
+/// Connections that the kernel queues between two accepts: many clients reconnect at once after a
+/// restart.
 const BACKLOG: u32 = 4_096;
 
-/// How long accepting rests after it failed: without descriptors it would fail in a tight loop.
+/// The pause after a failed accept: without file descriptors it would fail in a tight loop.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
-/// Connections that are told at the same time that there is no place for them, and how long that
-/// may take; more than that are closed without a word.
+/// Connections above the cap that are answered with 429 at the same time, and the time limit of such
+/// a response; further ones are closed without a response.
 const TURNED_AWAY_MAX: usize = 64;
 const TURNED_AWAY: Duration = Duration::from_millis(500);
 
-/// Why the address cannot be listened on.
+/// Why the server cannot listen on its address.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Another program has it.
+    /// Another program listens there.
     #[error(
         "{address} is in use: is another turnwire running? Stop it, or listen elsewhere with \
          --listen ADDRESS:PORT"
     )]
     InUse { address: SocketAddr },
-    /// The system says no.
+    /// The operating system refused the address.
     #[error("cannot listen on {address}: {why}")]
     Refused { address: SocketAddr, why: io::Error },
 }
@@ -91,11 +91,11 @@ fn open(address: SocketAddr, send_buffer_bytes: u32) -> io::Result<TcpListener> 
     socket.listen(BACKLOG)
 }
 
-/// The head of an answer, and what goes on with its socket.
+/// The head of a response, and the [`SocketTakeover`] of its socket.
 type Handed = (Vec<u8>, SocketTakeover);
 
-/// Accepts and serves until `stop`; returns when the last request has been answered.
-/// Sockets that were taken over are no longer looked after here.
+/// Accepts and serves connections until `stop`; returns when the last request has been answered.
+/// Does not wait for sockets that were taken over.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
@@ -162,19 +162,22 @@ async fn connection(
     let handed: Arc<Mutex<Option<Handed>>> = Arc::default();
     let hand = handed.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = app.clone().oneshot(request.map(Body::new));
+        let response = app.clone().oneshot(request.map(Body::new));
         let hand = hand.clone();
         async move {
-            let mut answer = answer.await?;
-            if let Some(takeover) = answer.extensions_mut().remove::<SocketTakeover>() {
-                *hand.lock() = Some((takeover::head(&answer, date()), takeover));
+            let mut response = response.await?;
+            if let Some(takeover) = response.extensions_mut().remove::<SocketTakeover>() {
+                *hand.lock() = Some((takeover::head(&response, date()), takeover));
                 // The socket is taken from under this future: it is dropped here.
                 std::future::pending::<()>().await;
             }
-            Ok::<_, std::convert::Infallible>(answer)
+            Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let lent = LentSocket::new(stream, blocked.clone());
+    let lent = LentSocket {
+        io: TokioIo::new(stream),
+        blocked: blocked.clone(),
+    };
     let mut served = http.serve_connection(lent, service);
     let mut stopping = std::pin::pin!(stop.cancelled());
     let mut has_logged = false;
@@ -185,7 +188,7 @@ async fn connection(
         }
         match Pin::new(&mut served).poll(cx) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
-            // What the library had to write is out, and it waits for an answer that never comes.
+            // What the library had to write is out, and it waits for a response that never comes.
             Poll::Pending if !blocked.load(Ordering::Relaxed) && handed.lock().is_some() => {
                 Poll::Ready(None)
             }
@@ -201,7 +204,7 @@ async fn connection(
     if let Some((head, takeover)) = handed {
         let parts = served.into_parts();
         let socket = TakenSocket {
-            io: parts.io.into_inner(),
+            io: parts.io.io.into_inner(),
             read: parts.read_buf,
             head,
             permit,
@@ -211,26 +214,25 @@ async fn connection(
     }
 }
 
-/// The time as HTTP writes it.
+/// The value of the `Date` header.
 fn date() -> HeaderValue {
     let now = SystemClock.now().as_millis().max(0).unsigned_abs();
     let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now));
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// All places are taken: says so, and reads on for a moment so that the answer is not lost to a
-/// reset.
+/// Answers 429, and reads on for a moment so that a reset does not discard the response.
 async fn turn_away(mut stream: TcpStream, _leave: OwnedSemaphorePermit) {
     const BODY: &str = "{\"type\":\"/problems/too_many_requests\",\"title\":\"Too many requests\",\
         \"status\":429,\"detail\":\"All connections of this server are taken; try again soon.\",\
         \"code\":\"too_many_requests\",\"trace_id\":\"\"}";
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\n\
          retry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{BODY}",
         BODY.len(),
     );
     let goodbye = async {
-        stream.write_all(answer.as_bytes()).await?;
+        stream.write_all(response.as_bytes()).await?;
         stream.shutdown().await?;
         let mut buffer = [0; 1024];
         while stream.read(&mut buffer).await? > 0 {}

@@ -16,10 +16,10 @@ const BUCKETS_MS: &[f64] = &[
     5_000.0, 10_000.0, 20_000.0,
 ];
 
-/// Upper bounds in microseconds, for what takes a few instructions.
+/// Upper bounds in microseconds, for operations of a few instructions.
 const BUCKETS_US: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 50.0, 1_000.0];
 
-/// How often samples are folded into buckets: between scrapes they would only pile up.
+/// How often samples are folded into buckets: between scrapes they would accumulate.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 /// Counters and gauges that exist only together with labels.
@@ -51,12 +51,12 @@ const LABELLED: &[&str] = &[
 
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
 
-/// What renders the metrics of this process.
+/// Renders the metrics of this process.
 #[derive(Clone, Debug)]
 pub struct MetricsHandle(PrometheusHandle);
 
 impl MetricsHandle {
-    /// The recorder of this process, installed by whoever asks first.
+    /// The recorder of this process, installed by the first call.
     pub fn install() -> Self {
         let handle = RECORDER.get_or_init(|| {
             let recorder = builder().build_recorder();
@@ -90,8 +90,8 @@ impl MetricsHandle {
     }
 }
 
-/// Counters of the recorder are whole numbers. What counts fractions is a gauge to it that only
-/// grows, and a counter to whoever reads.
+/// Counters with fractions. Counters of the recorder are whole numbers, so these are gauges there and
+/// counters in the rendered text.
 const FRACTIONS: &[&str] = &[metric::LLM_COST_USD_TOTAL];
 
 fn as_counters(text: String) -> String {
@@ -101,8 +101,8 @@ fn as_counters(text: String) -> String {
     })
 }
 
-/// The exporter leaves a suffix out where a histogram's own name ends with it, and what is left
-/// is not a histogram's line any more: `x_count 1` where `x_count_count 1` is meant.
+/// Restores the suffix of histograms whose own name ends with it: the exporter writes `x_count 1`
+/// instead of `x_count_count 1`.
 fn whole_names(text: String) -> String {
     let histograms = metric::ALL
         .iter()
@@ -143,8 +143,8 @@ fn buckets(name: &str) -> &'static [f64] {
     }
 }
 
-/// A name says what it is: `_total` counts, `_ms` and `_us` are spread over buckets, as is what has
-/// buckets of its own; the rest goes up and down.
+/// The [`MetricKind`] by the name: `_total` is a counter, `_ms`, `_us` and names with buckets of
+/// their own are histograms, others are gauges.
 fn kind(name: &str) -> MetricKind {
     let own = metric::BUCKETS.iter().any(|(known, _)| *known == name);
     if FRACTIONS.contains(&name) {

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::http::{HeaderValue, header};
+use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use base64::Engine as _;
@@ -13,8 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 const HTML: &str = include_str!("page/index.html");
 
-static POLICY: LazyLock<HeaderValue> =
-    LazyLock::new(|| HeaderValue::from_str(&policy(HTML)).expect("a policy is plain ASCII"));
+static POLICY: LazyLock<String> = LazyLock::new(|| policy(HTML));
 
 /// The route of the page, for any state.
 pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
@@ -23,18 +22,15 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
 
 async fn page() -> impl IntoResponse {
     let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        ),
-        (header::CONTENT_SECURITY_POLICY, POLICY.clone()),
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, POLICY.as_str()),
         // A page of another version than the server would misread it.
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        (header::CACHE_CONTROL, "no-cache"),
     ];
     (headers, HTML)
 }
 
-/// The policy that lets exactly this page work.
+/// The content security policy that allows the scripts and styles of `html` and no others.
 pub(crate) fn policy(html: &str) -> String {
     let allowed = |tag| {
         let hashes: Vec<String> = inline(html, tag)
@@ -54,7 +50,7 @@ pub(crate) fn policy(html: &str) -> String {
     )
 }
 
-/// What stands inside each `<tag>…</tag>`.
+/// The content of each `<tag>…</tag>`.
 fn inline<'a>(html: &'a str, tag: &str) -> impl Iterator<Item = &'a str> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let mut remaining = html;

@@ -1,5 +1,5 @@
-//! The parts of a request, each read strictly and refused with what is wrong: headers, trace, language,
-//! identity, path, query, body, and what a request says about a turn.
+//! The parts of a request, each parsed strictly: headers, trace, language, identity, path, query, body,
+//! and the submit of a turn. A refusal names what is wrong.
 
 pub(crate) mod header;
 pub mod trace;
@@ -9,3 +9,9 @@ pub mod path;
 pub mod query;
 pub mod body;
 pub(crate) mod submit;
+
+pub use body::JsonBody;
+pub use identity::Identity;
+pub use path::{SessionPath, TurnPath};
+pub use query::{ListPage, QueryParams};
+pub use trace::RequestTrace;

@@ -1,18 +1,17 @@
-//! The REST endpoints, one file a topic. Handlers read a request, ask the sessions, and write a
-//! body of `wire::rest`; what is decided is decided elsewhere.
+//! The REST endpoints, one file per topic. Handlers parse a request, call the sessions, and write a
+//! body of `wire::rest`; they decide nothing.
 
 mod sessions;
 mod turns;
 mod approvals;
-mod messages;
+mod records;
 mod events;
-mod tool_calls;
-mod llm_calls;
 mod usage;
 mod feedback;
 mod health;
 mod problems;
 mod stream;
+mod turn_stream;
 mod chat;
 mod cancel;
 mod status_events;
@@ -22,16 +21,14 @@ use axum::Router;
 use crate::state::AppState;
 use crate::{openapi, page};
 
-/// All routes, streams and the live page; the composition root puts the shell around them.
+/// All routes, streams and the live page; [`App::router`](crate::app::App::router) wraps them.
 pub fn router(state: AppState) -> Router {
     Router::new()
         .merge(sessions::router())
         .merge(turns::router())
         .merge(approvals::router())
-        .merge(messages::router())
+        .merge(records::router())
         .merge(events::router())
-        .merge(tool_calls::router())
-        .merge(llm_calls::router())
         .merge(usage::router())
         .merge(feedback::router())
         .merge(health::router())

@@ -1,4 +1,4 @@
-//! What every request passes on its way in and every answer on its way out.
+//! The middleware of every request and response.
 //!
 //! ```text
 //! trace id → guard → preflight or route → panic caught → problem written → headers → counted
@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
@@ -20,30 +20,20 @@ use crate::access::guard::admit;
 use crate::error::{RequestFault, written};
 use crate::request::trace::RequestTrace;
 
-/// Headers of every answer that does not bring its own.
-const HEADERS: [(HeaderName, HeaderValue); 6] = [
+/// Headers of every response that does not set them itself.
+const HEADERS: [(&str, &str); 6] = [
+    ("x-content-type-options", "nosniff"),
+    ("cache-control", "no-store"),
+    ("referrer-policy", "no-referrer"),
+    ("x-frame-options", "DENY"),
     (
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
+        "content-security-policy",
+        "default-src 'none'; frame-ancestors 'none'",
     ),
-    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    (
-        header::REFERRER_POLICY,
-        HeaderValue::from_static("no-referrer"),
-    ),
-    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-    (
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
-    ),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        HeaderValue::from_static("same-origin"),
-    ),
+    ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Puts the shell around all routes of the server; call it last. Pages of the sites in `cors` are
-/// let in.
+/// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call them.
 pub fn wrap(routes: Router, cors: CorsPolicy) -> Router {
     routes
         .fallback(async || RequestFault::not_found())
@@ -60,15 +50,15 @@ async fn pass(State(cors): State<CorsPolicy>, mut request: Request, next: Next) 
     // Never the whole path and query: they can hold an attach token.
     let span = tracing::error_span!("request", trace_id, method);
     let mut site = None;
-    let answer = match admit(request.uri(), request.headers(), &cors) {
+    let response = match admit(request.uri(), request.headers(), &cors) {
         Err(fault) => fault.into_response(),
         Ok(admitted) => {
             request.extensions_mut().insert(admitted.host);
             site = admitted.site;
             let asks = site.is_some() && cors::is_preflight(request.method(), request.headers());
             let path = route.as_ref().filter(|_| asks).map(MatchedPath::as_str);
-            if let Some(answer) = path.and_then(cors::preflight) {
-                answer
+            if let Some(response) = path.and_then(cors::preflight) {
+                response
             } else {
                 let run = AssertUnwindSafe(next.run(request)).catch_unwind();
                 run.instrument(span.clone()).await.unwrap_or_else(|_| {
@@ -78,23 +68,24 @@ async fn pass(State(cors): State<CorsPolicy>, mut request: Request, next: Next) 
             }
         }
     };
-    let mut answer = written(answer, &trace_id);
-    cors.tell(site.as_ref(), &mut answer);
+    let mut response = written(response, &trace_id);
+    cors.add_headers(site.as_ref(), &mut response);
     for (name, value) in HEADERS {
-        answer.headers_mut().entry(name).or_insert(value);
+        let entry = response.headers_mut().entry(name);
+        entry.or_insert(HeaderValue::from_static(value));
     }
     let route = route.as_ref().map_or("none", MatchedPath::as_str);
     ::metrics::counter!(
         metric::HTTP_REQUESTS_TOTAL,
         "method" => method,
         "route" => route.to_owned(),
-        "status" => answer.status().as_u16().to_string(),
+        "status" => response.status().as_u16().to_string(),
     )
     .increment(1);
-    answer
+    response
 }
 
-/// Methods as labels: a client's inventions must not become series.
+/// The metric label of a method; unknown methods share one, so that clients cannot add series.
 fn label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -113,6 +104,7 @@ mod tests {
     use super::*;
     use crate::config::setting::site::SiteOrigin;
     use axum::body::{Body, to_bytes};
+    use axum::http::header;
     use axum::routing::{get, post};
     use serde_json::Value;
     use tower::ServiceExt as _;
@@ -144,46 +136,46 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::empty()).expect("a request");
-        let answer = app(CorsPolicy::new(sites))
+        let response = app(CorsPolicy::new(sites))
             .oneshot(request)
             .await
             .expect("infallible");
-        let (parts, body) = answer.into_parts();
+        let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, 1 << 20).await.expect("a body");
         (Response::from_parts(parts, ()), bytes.to_vec())
     }
 
     async fn problem(method: &str, path: &str, headers: &[(&str, &str)]) -> (Response<()>, Value) {
-        let (answer, body) = ask(method, path, headers).await;
+        let (response, body) = ask(method, path, headers).await;
         assert_eq!(
-            answer.headers()[header::CONTENT_TYPE],
+            response.headers()[header::CONTENT_TYPE],
             "application/problem+json"
         );
         let value: Value = serde_json::from_slice(&body).expect("JSON");
-        assert_eq!(value["status"], answer.status().as_u16());
+        assert_eq!(value["status"], response.status().as_u16());
         assert_eq!(value["trace_id"].as_str().map(str::len), Some(32));
-        (answer, value)
+        (response, value)
     }
 
     const HOST: (&str, &str) = ("host", "localhost:8421");
 
     #[tokio::test]
     async fn framework_errors_are_problems() {
-        let (answer, body) = problem("GET", "/nowhere", &[HOST]).await;
+        let (response, body) = problem("GET", "/nowhere", &[HOST]).await;
         assert_eq!(
-            (answer.status().as_u16(), &body["code"]),
+            (response.status().as_u16(), &body["code"]),
             (404, &"not_found".into())
         );
-        let (answer, body) = problem("DELETE", "/sessions", &[HOST]).await;
-        assert_eq!(answer.status().as_u16(), 405);
+        let (response, body) = problem("DELETE", "/sessions", &[HOST]).await;
+        assert_eq!(response.status().as_u16(), 405);
         assert_eq!(body["code"], "method_not_allowed");
-        assert_eq!(answer.headers()[header::ALLOW], "GET,HEAD,POST");
+        assert_eq!(response.headers()[header::ALLOW], "GET,HEAD,POST");
     }
 
     #[tokio::test]
     async fn panic_is_a_problem_without_details() {
-        let (answer, body) = problem("GET", "/panic", &[HOST]).await;
-        assert_eq!(answer.status().as_u16(), 500);
+        let (response, body) = problem("GET", "/panic", &[HOST]).await;
+        assert_eq!(response.status().as_u16(), 500);
         assert_eq!(body["code"], "internal");
         assert!(!body.to_string().contains("/src/x"), "{body}");
     }
@@ -192,17 +184,17 @@ mod tests {
     #[tokio::test]
     async fn hosts_and_origins_are_checked_on_every_route() {
         for (method, path) in [("GET", "/here"), ("POST", "/make"), ("GET", "/nowhere")] {
-            let (answer, body) = problem(method, path, &[("host", "evil.com")]).await;
-            assert_eq!(answer.status().as_u16(), 403);
+            let (response, body) = problem(method, path, &[("host", "evil.com")]).await;
+            assert_eq!(response.status().as_u16(), 403);
             assert_eq!(body["code"], "host_not_allowed");
             let foreign = [HOST, ("origin", "http://evil.com")];
-            let (answer, body) = problem(method, path, &foreign).await;
-            assert_eq!(answer.status().as_u16(), 403);
+            let (response, body) = problem(method, path, &foreign).await;
+            assert_eq!(response.status().as_u16(), 403);
             assert_eq!(body["code"], "origin_not_allowed");
         }
         let own = [HOST, ("origin", "http://localhost:8421")];
-        let (answer, body) = ask("POST", "/make", &own).await;
-        assert_eq!((answer.status().as_u16(), body), (200, b"made".to_vec()));
+        let (response, body) = ask("POST", "/make", &own).await;
+        assert_eq!((response.status().as_u16(), body), (200, b"made".to_vec()));
     }
 
     #[tokio::test]
@@ -210,12 +202,12 @@ mod tests {
         let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
         let parent = format!("00-{trace}-00f067aa0ba902b7-01");
         let sent = [HOST, ("traceparent", parent.as_str())];
-        let (answer, body) = problem("GET", "/nowhere", &sent).await;
+        let (response, body) = problem("GET", "/nowhere", &sent).await;
         assert_eq!(body["trace_id"], trace);
         let (fine, _) = ask("GET", "/here", &[HOST]).await;
-        for headers in [answer.headers(), fine.headers()] {
+        for headers in [response.headers(), fine.headers()] {
             for (name, value) in HEADERS {
-                assert_eq!(headers[&name], value, "{name}");
+                assert_eq!(headers[name], value, "{name}");
             }
         }
     }
@@ -223,8 +215,8 @@ mod tests {
     const FOREIGN: &str = "http://localhost:3000";
     const EXPOSED: &str = "X-Session-Id, X-Response-Id, Location, Retry-After, traceparent";
 
-    fn cors_headers(answer: &Response<()>) -> Vec<(&str, &str)> {
-        let headers = answer.headers().iter();
+    fn cors_headers(response: &Response<()>) -> Vec<(&str, &str)> {
+        let headers = response.headers().iter();
         let cors = headers.filter(|(name, _)| {
             name.as_str().starts_with("access-control-") || *name == header::VARY
         });
@@ -237,23 +229,23 @@ mod tests {
         let sites = [SiteOrigin::read(FOREIGN).expect("a site")];
         let sent = [HOST, ("origin", FOREIGN)];
         for (method, path, status) in [("GET", "/here", 200), ("GET", "/nowhere", 404)] {
-            let (answer, _) = ask_letting_in(&sites, method, path, &sent).await;
-            assert_eq!(answer.status().as_u16(), status);
-            let mut told = cors_headers(&answer);
-            told.sort_unstable();
+            let (response, _) = ask_letting_in(&sites, method, path, &sent).await;
+            assert_eq!(response.status().as_u16(), status);
+            let mut listed = cors_headers(&response);
+            listed.sort_unstable();
             let allowed = [
                 ("access-control-allow-origin", FOREIGN),
                 ("access-control-expose-headers", EXPOSED),
                 ("vary", "Origin"),
             ];
-            assert_eq!(told, allowed, "{path}");
+            assert_eq!(listed, allowed, "{path}");
         }
         // Another site is refused as ever, and what is not from a browser learns nothing new.
         let other = [HOST, ("origin", "http://evil.com")];
         for (sent, status) in [(&other[..], 403), (&[HOST][..], 200)] {
-            let (answer, _) = ask_letting_in(&sites, "GET", "/here", sent).await;
-            assert_eq!(answer.status().as_u16(), status);
-            assert_eq!(cors_headers(&answer), [("vary", "Origin")]);
+            let (response, _) = ask_letting_in(&sites, "GET", "/here", sent).await;
+            assert_eq!(response.status().as_u16(), status);
+            assert_eq!(cors_headers(&response), [("vary", "Origin")]);
         }
     }
 
@@ -266,10 +258,10 @@ mod tests {
             ("access-control-request-method", "POST"),
             ("access-control-request-headers", "content-type"),
         ];
-        let (answer, body) = ask_letting_in(&sites, "OPTIONS", "/sessions", &sent).await;
-        assert_eq!((answer.status().as_u16(), body), (204, Vec::new()));
-        let mut told = cors_headers(&answer);
-        told.sort_unstable();
+        let (response, body) = ask_letting_in(&sites, "OPTIONS", "/sessions", &sent).await;
+        assert_eq!((response.status().as_u16(), body), (204, Vec::new()));
+        let mut listed = cors_headers(&response);
+        listed.sort_unstable();
         let expected = [
             (
                 "access-control-allow-headers",
@@ -282,12 +274,12 @@ mod tests {
             ("access-control-max-age", "600"),
             ("vary", "Origin"),
         ];
-        assert_eq!(told, expected);
-        let (answer, _) = ask_letting_in(&sites, "OPTIONS", "/nowhere", &sent).await;
-        assert_eq!(answer.status().as_u16(), 404);
-        let (answer, _) = ask_letting_in(&sites, "OPTIONS", "/sessions", &sent[..2]).await;
+        assert_eq!(listed, expected);
+        let (response, _) = ask_letting_in(&sites, "OPTIONS", "/nowhere", &sent).await;
+        assert_eq!(response.status().as_u16(), 404);
+        let (response, _) = ask_letting_in(&sites, "OPTIONS", "/sessions", &sent[..2]).await;
         assert_eq!(
-            answer.status().as_u16(),
+            response.status().as_u16(),
             405,
             "no preflight without its header"
         );
@@ -301,16 +293,16 @@ mod tests {
             ("access-control-request-method", "POST"),
         ];
         for method in ["OPTIONS", "GET"] {
-            let (answer, body) = problem(method, "/sessions", &sent).await;
-            assert_eq!(answer.status().as_u16(), 403);
+            let (response, body) = problem(method, "/sessions", &sent).await;
+            assert_eq!(response.status().as_u16(), 403);
             assert_eq!(body["code"], "origin_not_allowed");
-            assert_eq!(cors_headers(&answer), []);
+            assert_eq!(cors_headers(&response), []);
         }
-        let (answer, _) = ask("GET", "/here", &[HOST]).await;
-        assert_eq!(cors_headers(&answer), []);
+        let (response, _) = ask("GET", "/here", &[HOST]).await;
+        assert_eq!(cors_headers(&response), []);
         let own = [HOST, ("origin", "http://localhost:8421"), sent[2]];
-        let (answer, _) = ask("OPTIONS", "/sessions", &own).await;
-        assert_eq!(answer.status().as_u16(), 405);
-        assert_eq!(cors_headers(&answer), []);
+        let (response, _) = ask("OPTIONS", "/sessions", &own).await;
+        assert_eq!(response.status().as_u16(), 405);
+        assert_eq!(cors_headers(&response), []);
     }
 }

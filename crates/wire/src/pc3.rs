@@ -3,7 +3,7 @@
 //! ```text
 //! event of the log ──project──▶ 0, 1 or 2 blocks: id · event · data · blank line
 //! terminal                      its last block, then `data: [DONE]`
-//! Last-Event-ID ──Cursor──▶ project_after: the same blocks without those the client has
+//! Last-Event-ID ──FrameCursor──▶ project_after: the same blocks without those the client has
 //! ```
 //! The frames of an event depend on the event and the version alone, so a frame has the same bytes
 //! live, replayed and for every client. State that a wire would have to keep between events is part
@@ -17,7 +17,7 @@ mod failure;
 pub mod project;
 pub mod decode;
 #[cfg(test)]
-mod test_support;
+mod tests;
 
 pub use cursor::{FrameCursor, InvalidCursor};
 pub use decode::{DecodeError, DecodedBlock, decode};
@@ -34,7 +34,7 @@ pub const MEDIA_TYPE: &str = "text/event-stream";
 /// it is not counted.
 pub const HEARTBEAT: &[u8] = b": ka\n\n";
 
-/// Follows the terminal frame (see [`Mark::terminal`]) in the same write (S1-005). Not a frame; it
+/// Follows the terminal frame (see [`Mark::terminal_type`]) in the same write (S1-005). Not a frame; it
 /// has no id.
 pub const SENTINEL: &[u8] = b"data: [DONE]\n\n";
 

@@ -1,6 +1,7 @@
 //! Errors of the REST API (RFC 9457): a closed list of codes, each with its status and title, and
 //! the body of an error response. The meaning of a code does not depend on the endpoint.
 
+mod code;
 pub mod help;
 
 use std::borrow::Cow;
@@ -8,86 +9,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use code::Code;
+
 /// The `content-type` of an error response.
 pub const MEDIA_TYPE: &str = "application/problem+json";
-
-macro_rules! codes {
-    ($($variant:ident = $name:literal, $status:literal, $title:literal;)+) => {
-        /// The stable code of a failed request.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs, reason = "each variant is its code")]
-        pub enum Code { $($variant),+ }
-
-        impl Code {
-            /// Every code, ordered by HTTP status.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The code on the wire.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name),+ }
-            }
-
-            /// The HTTP status of the response.
-            pub const fn status(self) -> u16 {
-                match self { $(Self::$variant => $status),+ }
-            }
-
-            /// The meaning of the code in a few words.
-            pub const fn title(self) -> &'static str {
-                match self { $(Self::$variant => $title),+ }
-            }
-
-            /// The path of the description: `/problems/<code>`.
-            pub const fn kind(self) -> &'static str {
-                match self { $(Self::$variant => concat!("/problems/", $name)),+ }
-            }
-
-            /// Parses a code of the wire.
-            pub fn named(name: &str) -> Option<Self> {
-                match name { $($name => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-codes! {
-    MalformedJson = "malformed_json", 400, "The body is not JSON";
-    InvalidCursor = "invalid_cursor", 400, "The cursor is malformed";
-    TenantRequired = "tenant_required", 400, "A tenant is required";
-    TenantInvalid = "tenant_invalid", 400, "The tenant is not a UUID";
-    Unauthorized = "unauthorized", 401, "Not authorised";
-    HostNotAllowed = "host_not_allowed", 403, "The Host header is not allowed";
-    OriginNotAllowed = "origin_not_allowed", 403, "The Origin header is not allowed";
-    NotFound = "not_found", 404, "No such path";
-    SessionNotFound = "session_not_found", 404, "No such session";
-    TurnNotFound = "turn_not_found", 404, "No such turn";
-    MessageNotFound = "message_not_found", 404, "No such message";
-    ApprovalNotFound = "approval_not_found", 404, "No such approval";
-    MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here";
-    RequestTimeout = "request_timeout", 408, "The request took too long to arrive";
-    TurnInFlight = "turn_in_flight", 409, "A turn is already in flight";
-    TurnNotPaused = "turn_not_paused", 409, "The turn is not paused";
-    ApprovalResolved = "approval_resolved", 409, "The approval is already decided";
-    StreamingDisabled = "streaming_disabled", 409, "Streaming is disabled";
-    StepConflict = "step_conflict", 409, "The step exists with other content";
-    WireVersionMismatch = "wire_version_mismatch", 409, "The turn is bound to another wire version";
-    CursorExpired = "cursor_expired", 410, "The cursor has expired";
-    ReplayExpired = "replay_expired", 410, "The replay has expired";
-    BodyTooLarge = "body_too_large", 413, "The body is too large";
-    UnsupportedMediaType = "unsupported_media_type", 415, "The body must be JSON";
-    InvalidRequest = "invalid_request", 422, "The request is invalid";
-    UnknownField = "unknown_field", 422, "Unknown field";
-    UnsupportedContent = "unsupported_content", 422, "The content type is not supported";
-    InvalidFilter = "invalid_filter", 422, "The filter names something unknown";
-    IdempotencyMismatch = "idempotency_mismatch", 422, "The key was used with another body";
-    ModeUnsupported = "mode_unsupported", 422, "The mode is not supported";
-    QueueFull = "queue_full", 429, "Too many turns are waiting";
-    TooManyRequests = "too_many_requests", 429, "Too many requests";
-    Internal = "internal", 500, "Internal server error";
-    Draining = "draining", 503, "The server is shutting down";
-    SessionQuarantined = "session_quarantined", 503, "The session is quarantined";
-    StorageFull = "storage_full", 507, "The disk is full";
-}
 
 /// The body of every error response (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,30 +1,27 @@
-//! Pages of other sites: which may call this server, and what a browser has to be told so that
-//! it lets them (CORS, the Fetch standard). Never with credentials: there are none.
+//! CORS (the Fetch standard): which pages of other sites may call this server, and the headers that
+//! tell browsers so. Without credentials: there are none.
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use turnwire_wire::openapi::operations;
 
 use crate::config::setting::site::SiteOrigin;
 
-/// Headers that such pages may send beyond what browsers always allow.
-const SENT: HeaderValue = HeaderValue::from_static(
-    "Content-Type, Idempotency-Key, Last-Event-ID, X-Wire-Version, X-Tenant-Id, \
-     X-Turnwire-Principal, traceparent",
-);
+/// Request headers that such pages may send, besides those that browsers always allow.
+const SENT: &str = "Content-Type, Idempotency-Key, Last-Event-ID, X-Wire-Version, X-Tenant-Id, \
+     X-Turnwire-Principal, traceparent";
 
-/// Headers of answers that such pages may read, where the answer has them.
+/// Response headers that such pages may read.
 const READ: HeaderValue =
     HeaderValue::from_static("X-Session-Id, X-Response-Id, Location, Retry-After, traceparent");
 
 /// Seconds for which a browser may remember a preflight: long enough for a page's work, short
 /// enough for a change of the setting.
-const REMEMBER_S: HeaderValue = HeaderValue::from_static("600");
+const REMEMBER_S: &str = "600";
 
-/// The sites that are let in.
+/// The sites whose pages may call this server.
 #[derive(Clone, Debug, Default)]
 pub struct CorsPolicy(Arc<[SiteOrigin]>);
 
@@ -34,19 +31,19 @@ impl CorsPolicy {
         Self(sites.into())
     }
 
-    /// Whether an `Origin` header names one of them.
+    /// True if an `Origin` header names a listed site.
     pub(crate) fn lists(&self, origin: &str) -> bool {
         // Without a list no origin is even read.
         !self.0.is_empty() && SiteOrigin::read(origin).is_some_and(|site| self.0.contains(&site))
     }
 
-    /// Adds to an answer what the browser of a listed `origin` has to know.
-    pub(crate) fn tell(&self, origin: Option<&HeaderValue>, answer: &mut Response) {
+    /// Adds the headers for the browser of a listed `origin` to a response.
+    pub(crate) fn add_headers(&self, origin: Option<&HeaderValue>, response: &mut Response) {
         if self.0.is_empty() {
             return;
         }
-        let headers = answer.headers_mut();
-        // Also where no origin came: a cache must not give this answer to one.
+        let headers = response.headers_mut();
+        // Also where no origin came: a cache must not give this response to one.
         headers.append(header::VARY, HeaderValue::from_static("Origin"));
         let Some(origin) = origin else {
             return;
@@ -56,35 +53,32 @@ impl CorsPolicy {
     }
 }
 
-/// Whether a request only asks if another may be made.
+/// True if the request is a preflight.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to a preflight of a path: its methods, as the table of operations has them. None if
-/// there is no such path.
+/// The response to a preflight of a path, with the methods of its [`operations`]. `None` if the API
+/// has no such path.
 pub(crate) fn preflight(path: &str) -> Option<Response> {
     let methods: Vec<&str> = operations()
         .iter()
         .filter(|operation| operation.path == path)
         .map(|operation| operation.method.as_str())
         .collect();
-    let methods = HeaderValue::from_str(&methods.join(", ")).ok();
-    let mut answer = Response::new(Body::empty());
-    *answer.status_mut() = StatusCode::NO_CONTENT;
-    let headers = answer.headers_mut();
-    headers.insert(
-        header::ACCESS_CONTROL_ALLOW_METHODS,
-        methods.filter(|methods| !methods.is_empty())?,
-    );
-    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, SENT);
-    headers.insert(header::ACCESS_CONTROL_MAX_AGE, REMEMBER_S);
-    Some(answer)
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, methods.join(", ")),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, SENT.to_owned()),
+        (header::ACCESS_CONTROL_MAX_AGE, REMEMBER_S.to_owned()),
+    ];
+    let is_known = !methods.is_empty();
+    is_known.then(|| (StatusCode::NO_CONTENT, headers).into_response())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
 
     fn cors(sites: &[&str]) -> CorsPolicy {
         let sites: Vec<SiteOrigin> = sites
@@ -121,12 +115,12 @@ mod tests {
 
     #[test]
     fn listed_origin_is_echoed_without_credentials() {
-        let mut answer = Response::new(Body::empty());
-        let headers = answer.headers_mut();
+        let mut response = Response::new(Body::empty());
+        let headers = response.headers_mut();
         headers.insert(header::VARY, HeaderValue::from_static("Accept"));
         let origin = HeaderValue::from_static("http://a");
-        cors(&["http://a"]).tell(Some(&origin), &mut answer);
-        let headers = answer.headers();
+        cors(&["http://a"]).add_headers(Some(&origin), &mut response);
+        let headers = response.headers();
         assert_eq!(headers["access-control-allow-origin"], "http://a");
         assert_eq!(
             headers["access-control-expose-headers"],
@@ -139,9 +133,9 @@ mod tests {
 
     #[test]
     fn without_origins_no_cors_header_is_sent() {
-        let mut answer = Response::new(Body::empty());
+        let mut response = Response::new(Body::empty());
         let origin = HeaderValue::from_static("http://a");
-        CorsPolicy::default().tell(Some(&origin), &mut answer);
-        assert!(answer.headers().is_empty());
+        CorsPolicy::default().add_headers(Some(&origin), &mut response);
+        assert!(response.headers().is_empty());
     }
 }

@@ -1,33 +1,31 @@
 //! Who may talk to this server at all (reliability G4).
 //!
-//! A page elsewhere can make a browser send requests here, and a name elsewhere can be made to
-//! point here. So the Host must be a loopback name, and an Origin, where one is sent, must be
-//! this server's own or one that is listed; everything else is refused before it is looked at.
-
-use std::net::{Ipv4Addr, Ipv6Addr};
+//! A page of another site can make a browser send requests to this server, and a foreign name can
+//! be made to resolve to it. So the Host header must be a loopback name, and an Origin header must
+//! be this server's own or one that is listed; other requests are refused before they are parsed.
 
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use turnwire_wire::problem::Code;
 
 use crate::access::cors::CorsPolicy;
+use crate::config::setting::site::SiteOrigin;
 use crate::error::RequestFault;
-use crate::request::header::{HeaderError, only};
+use crate::request::header::only;
 
-/// The host and port by which the client came in, as it wrote them: part of URLs that it is
-/// given back.
+/// The host and port of the request as the client wrote them; part of URLs in responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnHost(pub String);
 
-/// A request that was let in.
+/// A request that [`admit`] accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdmittedRequest {
-    /// By which name it came.
+    /// The name by which the client reached the server.
     pub(crate) host: OwnHost,
-    /// The listed site whose page made it, as it wrote itself.
+    /// The `Origin` header, if the page of a listed site sent the request.
     pub(crate) site: Option<HeaderValue>,
 }
 
-/// Lets a request in, or says why not.
+/// Accepts a request by its Host and Origin headers, or returns the refusal.
 pub(crate) fn admit(
     uri: &Uri,
     headers: &HeaderMap,
@@ -42,10 +40,10 @@ pub(crate) fn admit(
     let host = only(headers, header::HOST)
         .map_err(|_| refused())?
         .ok_or_else(refused)?;
-    let own = LoopbackAuthority::read(host).ok_or_else(refused)?;
+    let own = loopback_origin(host).ok_or_else(refused)?;
     // An absolute request target would overrule the Host header; it must not name another.
     if let Some(target) = uri.authority()
-        && LoopbackAuthority::read(target.as_str()) != Some(own.clone())
+        && loopback_origin(target.as_str()).as_ref() != Some(&own)
     {
         return Err(refused());
     }
@@ -59,76 +57,26 @@ pub(crate) fn admit(
         host: OwnHost(host.to_owned()),
         site,
     };
-    match only(headers, header::ORIGIN) {
-        Ok(None) => Ok(admitted(None)),
-        Ok(Some(origin)) => {
-            let read = origin
-                .strip_prefix("http://")
-                .and_then(LoopbackAuthority::read);
-            if read == Some(own) {
-                Ok(admitted(None))
-            } else if cors.lists(origin) {
-                Ok(admitted(headers.get(header::ORIGIN).cloned()))
-            } else {
-                Err(foreign())
-            }
-        }
-        Err(HeaderError) => Err(foreign()),
+    let Some(origin) = only(headers, header::ORIGIN).map_err(|_| foreign())? else {
+        return Ok(admitted(None));
+    };
+    if origin.strip_prefix("http://").and_then(loopback_origin) == Some(own) {
+        Ok(admitted(None))
+    } else if cors.lists(origin) {
+        Ok(admitted(headers.get(header::ORIGIN).cloned()))
+    } else {
+        Err(foreign())
     }
 }
 
-/// A loopback host and a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct LoopbackAuthority {
-    host: String,
-    port: u16,
-}
-
-impl LoopbackAuthority {
-    /// Reads `host` or `host:port`; `None` for anything that is not loopback.
-    fn read(text: &str) -> Option<Self> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (inside, after) = rest.split_once(']')?;
-                let address: Ipv6Addr = inside.parse().ok()?;
-                if !address.is_loopback() {
-                    return None;
-                }
-                let port = match after.strip_prefix(':') {
-                    Some(port) => Some(port),
-                    None if after.is_empty() => None,
-                    None => return None,
-                };
-                ("[::1]".to_owned(), port)
-            }
-            None => {
-                let (host, port) = match text.split_once(':') {
-                    Some((host, port)) => (host, Some(port)),
-                    None => (text, None),
-                };
-                let loopback = host.eq_ignore_ascii_case("localhost")
-                    || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
-                if !loopback {
-                    return None;
-                }
-                (host.to_ascii_lowercase(), port)
-            }
-        };
-        let port = match port {
-            None => 80,
-            Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
-                digits.parse().ok()?
-            }
-            Some(_) => return None,
-        };
-        Some(Self { host, port })
-    }
+/// The origin of a server at `authority`, a loopback host with or without a port.
+fn loopback_origin(authority: &str) -> Option<SiteOrigin> {
+    SiteOrigin::read(&format!("http://{authority}")).filter(SiteOrigin::is_loopback)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::setting::site::SiteOrigin;
 
     fn admitted(target: &str, host: &[&str], origin: &[&str]) -> Result<(), Code> {
         asked(target, host, origin, &CorsPolicy::default()).map(|_| ())

@@ -1,5 +1,5 @@
-//! Folders of sessions go with their sessions: when one is deleted, and at the start those of
-//! sessions that were deleted just before a crash.
+//! Removes the folders of deleted sessions: at once, and at the start those of sessions that were
+//! deleted just before a crash.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,14 +11,14 @@ use turnwire_log::SessionRecords;
 use turnwire_session::{SessionService, WeakSessionService};
 use turnwire_tool::runner::ProgramFolders;
 
-/// Beyond the grace of programs, until none of a deleted session can write any more.
+/// The time after the grace of programs until no program of a deleted session can write.
 const AFTER: Duration = Duration::from_secs(3);
-/// Folders looked at between two pauses, so that a full disk of them holds nobody up.
+/// Folders checked between two pauses, so that many folders delay no other work.
 const PIECE: usize = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Takes the folder of every session away that is deleted from now on. Programs of it have
-/// `grace` to end, and may write meanwhile: so it is done once more after that.
+/// Removes the folder of every session that is deleted from now on. Its programs have `grace` to
+/// end and may write until then, so the folder is removed a second time after that.
 pub(crate) fn follow(sessions: &SessionService, folders: ProgramFolders, grace: Duration) {
     let runtime = Handle::current();
     sessions.on_deleted(Arc::new(move |id| {
@@ -40,8 +40,8 @@ async fn clear(folders: &ProgramFolders, id: SessionId) {
     }
 }
 
-/// Takes folders away whose sessions the store does not have, on a thread of its own that ends
-/// with `sessions`. A session is in the store before a program of it has a folder.
+/// Removes the folders whose sessions are not in `store`, on a thread that ends with `sessions`. A
+/// session is in the store before one of its programs has a folder.
 pub(crate) fn sweep(
     sessions: &SessionService,
     store: Arc<dyn SessionRecords>,

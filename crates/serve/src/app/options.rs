@@ -1,4 +1,4 @@
-//! Settings in, the options of each part out.
+//! Translates [`ServerConfig`] into the options of each part.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use turnwire_model::{CallTimeouts, ModelResponseLimits};
 
 use crate::config::ServerConfig;
 use crate::config::store::DurabilitySetting;
-use crate::{host, transport};
+use crate::host;
 
-/// What the settings say of models that somebody else runs.
+/// The limits of remote model providers, with the cassette that records them.
 pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, CassetteWriterError> {
     let (model, ms) = (&config.model, Duration::from_millis);
     Ok(host::ProviderLimits {
@@ -53,8 +53,8 @@ pub(super) fn store(config: &ServerConfig) -> sqlite::SqliteOptions {
     }
 }
 
-/// What it takes at most, after its grace, until a killed program is seen to be gone: a turn that
-/// waits less would end before the programs it has started.
+/// The longest time after its grace until a killed program has exited: a turn that waits less would
+/// end before the programs it has started.
 const KILLED_MS: u64 = 2_000;
 
 pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
@@ -78,22 +78,5 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         retention: Duration::from_secs(config.store.retention_s),
         retention_sweep: ms(config.store.retention_sweep_ms),
         ..turnwire_session::Options::default()
-    }
-}
-
-pub(super) fn stream(config: &ServerConfig) -> transport::Options {
-    let (stream, ms) = (&config.stream, Duration::from_millis);
-    transport::Options {
-        queue_max: stream.queue_max as u64,
-        snapshot_messages: stream.snapshot_messages,
-        replay_max: stream.replay_max,
-        workers_max: stream.workers_max,
-        ping: ms(stream.ping_ms),
-        ping_misses: stream.ping_misses,
-        subscribe_wait: ms(stream.subscribe_wait_ms),
-        write_deadline: ms(stream.write_deadline_ms),
-        frame_in_max: stream.frame_in_max_bytes,
-        heartbeat: ms(stream.heartbeat_ms),
-        retry_ms: stream.retry_ms,
     }
 }

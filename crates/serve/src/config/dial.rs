@@ -1,7 +1,6 @@
 //! Settings of outbound calls.
 
-use super::setting::section::section;
-use super::setting::value::list;
+use super::setting::{list, section};
 use turnwire_dial::AllowRule;
 
 section! {

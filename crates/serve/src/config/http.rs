@@ -1,11 +1,10 @@
-//! What a request may cost before anyone has looked at it.
+//! Limits of requests and connections.
 
-use super::setting::section::section;
 use super::setting::site::{self, SiteOrigin};
-use super::setting::value::number;
+use super::setting::{number, section};
 
 section! {
-    /// What a request may cost before anyone has looked at it.
+    /// Limits of requests and connections.
     Http, "http" {
         /// Maximum size of a request body: a very long prompt is 200 kB, so 1 MiB is generous and
         /// bounds memory.

@@ -1,12 +1,11 @@
-//! Where the server listens, and how it leaves.
+//! Where the server listens, and how it shuts down.
 
 use std::net::SocketAddr;
 
-use super::setting::section::section;
-use super::setting::value::{loopback, number};
+use super::setting::{loopback, number, section};
 
 section! {
-    /// Where the server listens, and how it leaves.
+    /// Where the server listens, and how it shuts down.
     Listen, "listen" {
         /// Address and port. Only loopback addresses are allowed, because requests are not
         /// authenticated.

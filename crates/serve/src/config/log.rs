@@ -1,7 +1,6 @@
 //! Settings of the server's own log.
 
-use super::setting::section::section;
-use super::setting::value::{choice, words};
+use super::setting::{choice, section, words};
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

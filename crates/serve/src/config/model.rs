@@ -1,13 +1,12 @@
-//! Models that somebody else runs: how long one is waited for, how much it may say, how often it is
-//! asked again. A pack may say other times and tries for a provider of its own.
+//! Models of remote providers: time limits, size limits and retries. A pack may set other times and
+//! attempts for a provider of its own.
 
 use std::path::PathBuf;
 
-use super::setting::section::section;
-use super::setting::value::{number, path};
+use super::setting::{number, path, section};
 
 section! {
-    /// Models that somebody else runs.
+    /// Models of remote providers.
     Model, "model" {
         /// Time limit for connecting to a provider: many times what a working network needs.
         connect_ms: u64 = "5000", number(1..=600_000);

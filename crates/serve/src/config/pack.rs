@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::setting::section::section;
-use super::setting::value::{number, path};
+use super::setting::{number, path, section};
 
 section! {
     /// Settings of the pack.

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::setting::section::section;
-use super::setting::value::path;
+use super::setting::{path, section};
 
 section! {
     /// Settings of the scripted model.

@@ -2,8 +2,7 @@
 
 use turnwire_session::WORKER_DEPTH_MAX;
 
-use super::setting::section::section;
-use super::setting::value::number;
+use super::setting::{number, section};
 
 section! {
     /// Settings of all sessions.
@@ -13,8 +12,7 @@ section! {
         /// Idle time after which a session without clients and turns is unloaded from memory.
         idle_unload_ms: u64 = "60000", number(10..=86_400_000);
         /// Maximum number of workers per turn, in sequence or in parallel: each is a session with
-        /// its
-        /// own model calls, and a person can follow a handful.
+        /// its own model calls, and a person can follow a handful.
         workers_max: usize = "8", number(0..=1_000);
         /// Maximum number of workers at all levels below one user turn: four times the limit of one
         /// turn, so that nested workers cannot multiply without bound.

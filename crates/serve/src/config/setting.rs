@@ -6,3 +6,6 @@ pub mod site;
 pub(super) mod value;
 pub(super) mod section;
 pub(super) mod file;
+
+pub(super) use section::section;
+pub(super) use value::{choice, list, loopback, number, path, words};

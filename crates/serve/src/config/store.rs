@@ -1,14 +1,13 @@
-//! The store: how durable, how much room is kept back, how long events live.
+//! The store: durability, reserved disk space and retention.
 
-use super::setting::section::section;
-use super::setting::value::{choice, number};
+use super::setting::{choice, number, section};
 
 /// When an event counts as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurabilitySetting {
-    /// When it is on the disk.
+    /// When the event is on disk.
     Full,
-    /// When the system has it; power loss may cost the last moments.
+    /// When the operating system has it; a power loss may lose the last events.
     Relaxed,
 }
 

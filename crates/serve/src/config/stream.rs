@@ -1,9 +1,7 @@
 //! Streams of both wires: how much of the past a client is sent, how far it may fall behind, and
-//! when
-//! it counts as gone.
+//! when it counts as gone.
 
-use super::setting::section::section;
-use super::setting::value::number;
+use super::setting::{number, section};
 
 section! {
     /// Streams of both wires.

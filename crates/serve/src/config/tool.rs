@@ -1,7 +1,6 @@
-//! Tools: how those are ended that run as programs.
+//! Tools: how programs end, and how many may run.
 
-use super::setting::section::section;
-use super::setting::value::number;
+use super::setting::{number, section};
 
 section! {
     /// Settings of all tools.

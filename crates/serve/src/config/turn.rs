@@ -1,7 +1,6 @@
 //! Turns: how long one may take, how many may wait, how long a submit can be repeated.
 
-use super::setting::section::section;
-use super::setting::value::{list, number};
+use super::setting::{list, number, section};
 
 section! {
     /// Settings of all turns.

@@ -1,9 +1,7 @@
-//! A pack judged as a whole: its files, the keys of its providers, and what its scripts and
-//! cassettes say.
+//! Checks a pack as a whole: its files, the keys of its providers, its scripts and its cassettes.
 //!
-//! What the pack's own check cannot know is looked at here: whether the keys are where they should
-//! be, whether a cassette can be played, and whether a script speaks of agents and tools that are
-//! there.
+//! Adds the checks that [`turnwire_pack::check`] cannot make: whether the keys exist, whether a
+//! cassette can be played, and whether a script names agents and tools that exist.
 
 use turnwire_model::cassette::CassettePlayback;
 use turnwire_model::models::dialect_by_name;
@@ -17,9 +15,9 @@ use super::{ServerVariables, keys};
 
 /// The provider that plays scripts.
 const SCRIPTED: &str = "scripted";
-/// What stands before the name of a tool server: all of its tools.
+/// The prefix of an entry for all tools of an MCP server.
 const ALL_OF: &str = "mcp:";
-/// What the orchestrator calls a sub-agent by.
+/// The prefix of the tool that calls a sub-agent.
 const ASK: &str = "ask_";
 
 /// Checks a pack as a whole.
@@ -43,12 +41,12 @@ pub fn judge(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     settled(report)
 }
 
-/// The same for a pack whose models all play a script that is not its own: no key is needed.
+/// Like [`judge`] for a pack whose models all play one given script: no key is needed.
 pub(super) fn spoken_for(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     settled(examined(files, variables))
 }
 
-/// What is wrong whoever speaks for the models.
+/// The findings that do not depend on who answers for the models.
 fn examined(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
@@ -66,13 +64,13 @@ fn examined(files: &PackFiles, variables: &ServerVariables) -> PackReport {
             }
             Err(mistakes) => report
                 .findings
-                .extend(mistakes.into_iter().filter_map(told)),
+                .extend(mistakes.into_iter().filter_map(script_finding)),
         }
     }
     report
 }
 
-/// By file and place, each once; no pack if there is an error.
+/// Sorts the findings by position and removes duplicates; drops the pack if there is an error.
 fn settled(mut report: PackReport) -> PackReport {
     let findings = &mut report.findings;
     findings.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
@@ -88,7 +86,7 @@ fn agents(pack: &Pack) -> impl Iterator<Item = &AgentDefinition> {
     speaker.chain(&pack.agents).chain(&pack.workers)
 }
 
-/// Why a cassette cannot be played: what is wrong in it, or a dialect that nobody speaks.
+/// Why a cassette cannot be played: a mistake in it, or an unknown dialect.
 fn unplayable(path: &str, text: &str) -> Option<PackFinding> {
     let tape = match CassettePlayback::parse(path, text, 1.0) {
         Ok(tape) => tape,
@@ -114,18 +112,13 @@ type Place = (String, u64, u64);
 
 fn error((file, line, column): Place, message: String, instead: Option<String>) -> PackFinding {
     PackFinding {
-        level: FindingLevel::Error,
-        file,
-        line,
-        column,
-        message,
         instead,
-        unregistered: false,
+        ..PackFinding::error(file, line, column, message)
     }
 }
 
 /// A mistake of a script.
-fn told(mistake: ScriptError) -> Option<PackFinding> {
+fn script_finding(mistake: ScriptError) -> Option<PackFinding> {
     match mistake {
         ScriptError::Invalid {
             file,
@@ -139,8 +132,8 @@ fn told(mistake: ScriptError) -> Option<PackFinding> {
     }
 }
 
-/// Names in a script that the pack does not have. Warnings: a script may be there before the
-/// agent that it is for, and a test may want a name that nobody has.
+/// Warnings about names in a script that the pack does not have: a script may exist before its
+/// agent, and a test may use an unknown name on purpose.
 fn strays(pack: &Pack, names: &[ScriptReference]) -> Vec<PackFinding> {
     let mut out = Vec::new();
     for named in names {
@@ -173,20 +166,16 @@ fn strays(pack: &Pack, names: &[ScriptReference]) -> Vec<PackFinding> {
                     .map(|_| format!("one of {}", quoted_list(candidates()))),
             ),
         };
+        let place = (named.file.clone(), named.line, named.column);
         out.push(PackFinding {
             level: FindingLevel::Warning,
-            file: named.file.clone(),
-            line: named.line,
-            column: named.column,
-            message: what,
-            instead,
-            unregistered: false,
+            ..error(place, what, instead)
         });
     }
     out
 }
 
-/// Whether a name may be one of a tool server's tools, which only the server knows.
+/// True if `name` may be a tool of an MCP server, which only the server knows.
 fn is_served(name: &str, known: &[String]) -> bool {
     let mut servers = known.iter().filter_map(|name| name.strip_prefix(ALL_OF));
     servers.any(|server| {
@@ -195,7 +184,7 @@ fn is_served(name: &str, known: &[String]) -> bool {
     })
 }
 
-/// What an agent can call; what anyone can if none is named, or one that is not there.
+/// The tools that `agent` can call; those of all agents if none is named or the name is unknown.
 fn callable(pack: &Pack, agent: Option<&str>) -> Vec<String> {
     let one = agent.filter(|id| agents(pack).any(|agent| agent.id == *id));
     let speaking = agents(pack).filter(|agent| one.is_none_or(|id| agent.id == id));

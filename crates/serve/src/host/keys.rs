@@ -1,15 +1,15 @@
-//! Keys of providers: found where the pack says they are, and what is said where there is none. No
-//! message shows one.
+//! API keys of providers: reading them where the pack says, and the findings about missing ones. No
+//! message contains a key.
 
 use std::path::{Path, PathBuf};
 
 use turnwire_model::{ApiKey, ApiKeyError};
-use turnwire_pack::{ApiKeySource, ModelUse, Pack, PackFiles, PackFinding, ProviderDef};
+use turnwire_pack::{ApiKeySource, Pack, PackFiles, PackFinding, ProviderDef};
 
 use super::ServerVariables;
 use super::look::FileFingerprint;
 
-/// The key of a provider; none for one that wants none.
+/// The [`ApiKey`] of a provider; `None` if the provider needs none.
 pub(super) fn key(
     provider: &ProviderDef,
     variables: &ServerVariables,
@@ -19,33 +19,27 @@ pub(super) fn key(
         ApiKeySource::File(path) => ApiKey::from_file(Path::new(path)).map(Some),
         ApiKeySource::Variables(names) => {
             let set = names.iter().find(|name| variables.get(name).is_some());
-            // The first is the one that is told where none is set.
+            // Without any, the error names the first.
             let name = set.or(names.first()).map_or("", String::as_str);
             ApiKey::from_variable(name, variables.get(name)).map(Some)
         }
     }
 }
 
-/// An error for every provider that is used and has no key: where its key is written, or where it
-/// is used if it is a built-in one.
+/// An error for every used provider without a key, at the position of its key in the pack, or of its
+/// first use if the provider is built in.
 pub(super) fn missing(pack: &Pack, variables: &ServerVariables) -> Vec<PackFinding> {
     let mut findings = Vec::new();
     for (name, provider) in pack.used_providers() {
         let Err(none) = key(provider, variables) else {
             continue;
         };
+        let position = pack.key_positions.get(name);
+        let position = position.map(|&(line, column)| ("providers.yaml", line, column));
         let mut uses = pack.uses.iter();
         let first = uses.find(|used| used.provider() == name);
-        let (file, line, column) = match (pack.key_positions.get(name), first) {
-            (Some((line, column)), _) => ("providers.yaml", *line, *column),
-            (
-                None,
-                Some(ModelUse {
-                    file, line, column, ..
-                }),
-            ) => (file.as_str(), *line, *column),
-            (None, None) => ("providers.yaml", 1, 1),
-        };
+        let first = first.map(|used| (used.file.as_str(), used.line, used.column));
+        let (file, line, column) = position.or(first).unwrap_or(("providers.yaml", 1, 1));
         let mut finding = PackFinding::error(file, line, column, format!("`{name}`: {none}"));
         finding.instead = cure(&provider.key, &none);
         findings.push(finding);
@@ -66,7 +60,7 @@ fn cure(key: &ApiKeySource, none: &ApiKeyError) -> Option<String> {
     }
 }
 
-/// The files that keys of used providers are in.
+/// The key files of the used providers.
 pub(super) fn files(pack: &Pack) -> Vec<PathBuf> {
     let used = pack.used_providers().into_values();
     let files = used.filter_map(|provider| match &provider.key {
@@ -76,14 +70,14 @@ pub(super) fn files(pack: &Pack) -> Vec<PathBuf> {
     files.collect()
 }
 
-/// The same for a pack that was refused, as far as it can be read: where a key is all that is
-/// missing, it is when a file comes to be there that the pack is as it should be.
+/// The [`files`] of a pack with mistakes, if it can be read: the missing key may be the only
+/// mistake, and then a new file corrects the pack.
 pub(super) fn wanted(files_of: &PackFiles, variables: &ServerVariables) -> Vec<PathBuf> {
     let report = turnwire_pack::check(files_of, &|name| variables.get(name));
     report.pack.as_ref().map(files).unwrap_or_default()
 }
 
-/// How key files look.
+/// The fingerprints of key files.
 pub(super) fn stamps(files: Vec<PathBuf>) -> Vec<(PathBuf, Option<FileFingerprint>)> {
     let look = |path: PathBuf| {
         let look = FileFingerprint::at(&path);

@@ -1,14 +1,14 @@
-//! How a file looks: the same as long as nothing was written to it and nothing took its place.
+//! The fingerprint of a file: equal as long as the file was neither written nor replaced.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What tells a file from what it was before.
+/// The metadata that changes when a file is written or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct FileFingerprint {
     bytes: u64,
-    /// Which file it is: another may be put in its place.
+    /// Differs if another file has taken the place.
     inode: u64,
     /// When it was written, in seconds and nanoseconds.
     written: (i64, i64),
@@ -17,7 +17,7 @@ pub(super) struct FileFingerprint {
 }
 
 impl FileFingerprint {
-    /// How the file at `path`, or what it points to, looks; none if there is none.
+    /// The fingerprint of the file at `path`, following links; `None` if there is no file.
     pub(super) fn at(path: &Path) -> Option<Self> {
         std::fs::metadata(path).ok().as_ref().map(Self::of)
     }

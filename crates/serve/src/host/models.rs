@@ -1,12 +1,12 @@
-//! The models of a pack: everyone it uses, ready to be asked.
+//! The model providers that a pack uses.
 //!
 //! ```text
 //! providers.yaml ─▶ key, dialect, address ─▶ Live ─▶ (Recorder) ─▶ Remote ─┐
 //! scripts/       ─▶ Scripted ──────────────────────────────────────────────┼▶ ModelSet
 //! cassettes/     ─▶ Player ────────────────────────────────────────────────┘
 //! ```
-//! Only who is used is made, so that a key that nobody needs is not read. A provider may be at any
-//! address that the pack names: whoever writes the pack says whom the server talks to.
+//! Only used providers are created, so that no unneeded key is read. A provider may have any address
+//! that the pack names: the author of the pack decides which hosts the server calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,42 +23,29 @@ use turnwire_model::{
     ApiKey, CallTimeouts, CostCalculator, ModelHttpTransport, ModelParams, ModelResponseLimits,
     ModelTransport, ProviderTable, RemoteProvider, ScriptedProvider,
 };
-use turnwire_pack::{Pack, PackFinding, ParamsDef, ProviderDef, TimeoutsDef};
+use turnwire_pack::{Pack, ParamsDef, ProviderDef, TimeoutsDef};
 
 use super::keys::key;
 use super::{PackLoadError, ServerVariables};
 
-/// What the operator says of models that somebody else runs.
+/// The settings for remote model providers.
 #[derive(Clone)]
 pub struct ProviderLimits {
-    /// How long one is waited for, where the pack does not say.
+    /// Time limits of a call, unless the pack sets others.
     pub timeouts: CallTimeouts,
-    /// How much it may say.
+    /// Size limits of a response.
     pub limits: ModelResponseLimits,
-    /// How often it is asked again, where the pack does not say.
+    /// Retries of a call, unless the pack sets others.
     pub retries: RetryOptions,
-    /// Hosts that may be asked although they are not public, besides those of the pack.
+    /// Private hosts that may be called, besides those of the pack.
     pub allow: Vec<AllowRule>,
-    /// What records all that is streamed.
+    /// Records every response stream.
     pub deck: Option<Arc<CassetteWriter>>,
-    /// How long a cassette waits, as a part of the time it took.
+    /// The replay speed of cassettes: 1.0 waits as long as the recorded call did.
     pub pace: f64,
 }
 
-impl Default for ProviderLimits {
-    fn default() -> Self {
-        Self {
-            timeouts: CallTimeouts::default(),
-            limits: ModelResponseLimits::default(),
-            retries: RetryOptions::default(),
-            allow: Vec::new(),
-            deck: None,
-            pace: 1.0,
-        }
-    }
-}
-
-/// Everyone the pack uses.
+/// The [`ProviderTable`] with every provider that the pack uses.
 pub(super) fn models(
     pack: &Pack,
     scripted: Option<ScriptedProvider>,
@@ -67,11 +54,8 @@ pub(super) fn models(
 ) -> Result<ProviderTable, PackLoadError> {
     let mut set = ProviderTable::new(scripted);
     let prices: Arc<dyn CostCalculator> = Arc::new(pack.prices.clone());
-    if pack
-        .uses
-        .iter()
-        .any(|used| used.provider() == CASSETTE_PROVIDER)
-    {
+    let mut uses = pack.uses.iter();
+    if uses.any(|used| used.provider() == CASSETTE_PROVIDER) {
         let player = player(pack, prices.clone(), bounds.pace)?;
         set = set.with(CASSETTE_PROVIDER, Arc::new(player));
     }
@@ -85,18 +69,14 @@ pub(super) fn models(
     let dialer = dialer(used.values(), bounds)?;
     for (name, provider) in used {
         let key = key(provider, variables).map_err(|none| wrong(name, none))?;
-        let one = ProviderSetup {
-            name,
-            provider,
-            key,
-            dialer: dialer.clone(),
-        };
-        set = set.with(name, Arc::new(one.remote(&prices, bounds)?));
+        let named = (name, provider);
+        let remote = remote(named, key.as_ref(), dialer.clone(), prices.clone(), bounds)?;
+        set = set.with(name, Arc::new(remote));
     }
     Ok(set)
 }
 
-/// Everyone the pack uses, each saying what one script says: nobody is asked.
+/// Like [`models`], but every provider plays `script` and none is called.
 pub(super) fn spoken_for(pack: &Pack, script: &ScriptedProvider) -> ProviderTable {
     let set = ProviderTable::new(Some(script.clone()));
     let script = Arc::new(script.clone());
@@ -104,7 +84,7 @@ pub(super) fn spoken_for(pack: &Pack, script: &ScriptedProvider) -> ProviderTabl
     names.fold(set, |set, name| set.with(name, script.clone()))
 }
 
-/// A dialer of their own: hosts that the pack names for models are open to nothing else.
+/// The [`Dialer`] of model calls: hosts that the pack names for models are open to nothing else.
 fn dialer<'a>(
     used: impl Iterator<Item = &'a &'a ProviderDef>,
     bounds: &ProviderLimits,
@@ -114,57 +94,42 @@ fn dialer<'a>(
     let allow = bounds.allow.iter().cloned().chain(named).collect();
     let dialer = Dialer::new(DialerOptions { allow });
     dialer.map(Arc::new).map_err(|why| {
-        let message = format!("no provider can be asked: {why}");
-        PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, message)])
+        let message = format!("no provider can be called: {why}");
+        PackLoadError::at("providers.yaml", (1, 1), message)
     })
 }
 
-/// One provider, with all that it takes to ask it.
-struct ProviderSetup<'a> {
-    name: &'a str,
-    provider: &'a ProviderDef,
-    key: Option<ApiKey>,
+/// One provider of the pack over the network.
+fn remote(
+    (name, provider): (&str, &ProviderDef),
+    key: Option<&ApiKey>,
     dialer: Arc<Dialer>,
-}
-
-impl ProviderSetup<'_> {
-    fn remote(
-        self,
-        prices: &Arc<dyn CostCalculator>,
-        bounds: &ProviderLimits,
-    ) -> Result<RemoteProvider, PackLoadError> {
-        let provider = self.provider;
-        let timeouts = patience(&provider.timeouts, &bounds.timeouts);
-        let speaks = dialect_for(provider.dialect);
-        let headers = provider.headers.iter().cloned().collect();
-        let live = ModelHttpTransport::new(
-            self.dialer,
-            &provider.base_url,
-            &*speaks,
-            self.key.as_ref(),
-            &headers,
-            &timeouts,
-        );
-        let live = live.map_err(|why| wrong(self.name, why))?;
-        let mut transport: Arc<dyn ModelTransport> = Arc::new(live);
-        if let Some(deck) = &bounds.deck {
-            let name = provider.dialect.as_str();
-            transport = Arc::new(RecordingTransport::new(transport, name, deck.clone()));
-        }
-        let general = params(&provider.params);
-        let prices = Some(prices.clone());
-        let remote = RemoteProvider::new(self.name, speaks, transport, general, timeouts, prices);
-        let remote = remote.with_limits(bounds.limits);
-        let single = provider.models.iter();
-        Ok(single.fold(remote, |remote, (model, own)| {
-            remote.with_model_params(model, &params(own))
-        }))
+    prices: Arc<dyn CostCalculator>,
+    bounds: &ProviderLimits,
+) -> Result<RemoteProvider, PackLoadError> {
+    let timeouts = timeouts(&provider.timeouts, &bounds.timeouts);
+    let dialect = dialect_for(provider.dialect);
+    let headers = provider.headers.iter().cloned().collect();
+    let url = &provider.base_url;
+    let http = ModelHttpTransport::new(dialer, url, &*dialect, key, &headers, &timeouts)
+        .map_err(|why| wrong(name, why))?;
+    let mut transport: Arc<dyn ModelTransport> = Arc::new(http);
+    if let Some(deck) = &bounds.deck {
+        let name = provider.dialect.as_str();
+        transport = Arc::new(RecordingTransport::new(transport, name, deck.clone()));
     }
+    let general = params(&provider.params);
+    let remote = RemoteProvider::new(name, dialect, transport, general, timeouts, Some(prices))
+        .with_limits(bounds.limits);
+    let by_model = provider.models.iter();
+    Ok(by_model.fold(remote, |remote, (model, own)| {
+        remote.with_model_params(model, &params(own))
+    }))
 }
 
 fn wrong(provider: &str, why: impl std::fmt::Display) -> PackLoadError {
-    let message = format!("`{provider}` cannot be asked: {why}");
-    PackLoadError::Wrong(vec![PackFinding::error("providers.yaml", 1, 1, message)])
+    let message = format!("`{provider}` cannot be called: {why}");
+    PackLoadError::at("providers.yaml", (1, 1), message)
 }
 
 fn player(
@@ -175,17 +140,15 @@ fn player(
     let mut tapes = BTreeMap::new();
     for (name, text) in &pack.cassettes {
         let file = format!("cassettes/{name}.jsonl");
-        let tape = CassettePlayback::parse(&file, text, pace).map_err(|bad| {
-            let finding = PackFinding::error(bad.file, bad.line, 1, bad.message);
-            PackLoadError::Wrong(vec![finding])
-        })?;
+        let tape = CassettePlayback::parse(&file, text, pace)
+            .map_err(|bad| PackLoadError::at(&bad.file, (bad.line, 1), bad.message))?;
         tapes.insert(name.clone(), tape);
     }
     let dialects: DialectLookup = Arc::new(dialect_by_name);
     Ok(CassetteProvider::new(tapes, dialects, Some(prices)))
 }
 
-fn patience(of: &TimeoutsDef, default: &CallTimeouts) -> CallTimeouts {
+fn timeouts(of: &TimeoutsDef, default: &CallTimeouts) -> CallTimeouts {
     let or = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
     CallTimeouts {
         connect: or(of.connect_ms, default.connect),

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use turnwire_agent::RetryOptions;
 use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, EpisodeId, SessionId, TenantId, TurnId, Ulid};
+use turnwire_model::{CallTimeouts, ModelResponseLimits};
 use turnwire_pack::ToolKind;
 use turnwire_session::{SystemClock, SystemMint};
 
@@ -23,7 +25,14 @@ fn means() -> HostResources {
             Vec::new(),
             std::time::Duration::ZERO,
         )),
-        bounds: ProviderLimits::default(),
+        bounds: ProviderLimits {
+            timeouts: CallTimeouts::default(),
+            limits: ModelResponseLimits::default(),
+            retries: RetryOptions::default(),
+            allow: Vec::new(),
+            deck: None,
+            pace: 1.0,
+        },
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tools of a pack, with the servers that they are of.
+//! The tools of a pack and the MCP servers behind them.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use turnwire_tool::{Connector, McpServers, NoVerifier, ToolDependencies, Toolbox
 
 use super::{HostResources, PackLoadError};
 
-/// Every tool of the pack, ready to be called. Tool servers are listed here and never in a turn
-/// (S2-001).
+/// The [`Toolbox`] with every tool of the pack. MCP servers list their tools here and never during
+/// a turn (S2-001).
 pub(super) async fn tools(
     pack: &Pack,
     means: &HostResources,
@@ -25,17 +25,9 @@ pub(super) async fn tools(
     let behind = |server: &str, service: &DataService| servers.service(server, service);
     let dialer = means.dialer.clone();
     let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerifier)).map_err(|bad| {
-        let place = bad
-            .service()
-            .and_then(|name| pack.service_positions.get(name));
-        let (line, column) = place.copied().unwrap_or((1, 1));
-        let message = bad.to_string();
-        PackLoadError::Wrong(vec![PackFinding::error(
-            "connectors.yaml",
-            line,
-            column,
-            message,
-        )])
+        let service = bad.service();
+        let position = service.and_then(|name| pack.service_positions.get(name));
+        PackLoadError::at("connectors.yaml", position.copied().unwrap_or((1, 1)), bad)
     })?;
     let kit = ToolDependencies {
         connector: Arc::new(connector),
@@ -49,15 +41,15 @@ pub(super) async fn tools(
         .map_err(|bad| PackLoadError::Wrong(vec![wrong(pack, bad.tool(), bad.to_string())]))
 }
 
-/// What is wrong with a tool, or with the server of a word for all tools of one, where the pack
-/// names it.
+/// A mistake of a tool, or of an MCP server (`mcp:` and its name), at its position in the pack.
 fn wrong(pack: &Pack, tool: &str, what: String) -> PackFinding {
     let place = pack.tool_positions.get(tool).copied();
     let (line, column) = place.unwrap_or((1, 1));
     PackFinding::error("tools.yaml", line, column, what)
 }
 
-/// Every tool of the pack, and every word by which an agent has all tools of a server.
+/// The names of all tools of the pack, and every `mcp:` entry by which an agent gets all tools of a
+/// server.
 fn names(pack: &Pack) -> Vec<String> {
     let names = pack.tools.iter().map(|tool| tool.name.clone());
     let mut names: Vec<String> = names.collect();

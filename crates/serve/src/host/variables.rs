@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::runtime::Handle;
 
-/// A service that the binary brings along: started when a pack first names its variable.
+/// A service that is part of the binary, started when a pack first names its variable.
 #[derive(Clone, Copy, Debug)]
 pub struct BundledService {
     /// The variable that stands for the URL of the service.
@@ -17,7 +17,7 @@ pub struct BundledService {
     pub start: fn(&Handle) -> io::Result<String>,
 }
 
-/// Names and their values, keys among them.
+/// The variables that packs may name, API keys among them.
 #[derive(Clone, Default)]
 pub struct ServerVariables {
     values: BTreeMap<String, String>,

@@ -1,8 +1,8 @@
-//! When to read a pack again: when its folder or one of its key files looks changed, or when someone
-//! asks by SIGHUP.
+//! Decides when to read a pack again: when its folder or one of its key files has changed, or on
+//! SIGHUP.
 //!
-//! Looking is a `stat` of each file. What looks changed twice the same way is read, so that a
-//! folder that is being written to is not read halfway.
+//! A check is a `stat` of each file. A change is read once two checks in a row see the same, so that
+//! a folder is not read while it is being written.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -15,13 +15,13 @@ use turnwire_event::metric;
 use super::look::FileFingerprint;
 use super::{PackHost, PackLoadError};
 
-/// PackFiles looked at; a pack has fewer by its own rule.
+/// The largest number of files that are checked; a valid pack has fewer.
 const FILES_MAX: usize = 2_000;
-/// Folders inside folders; a pack has three.
+/// The deepest nesting of folders; a pack has three levels.
 const DEPTH_MAX: usize = 8;
 
 impl PackHost {
-    /// Watches until dropped. With no `every`, only SIGHUP counts.
+    /// Watches until dropped, with a check after each `every`; without it, on SIGHUP only.
     pub fn watch(
         self: Arc<Self>,
         every: Option<Duration>,
@@ -42,13 +42,13 @@ impl PackHost {
                     _ = hangups.recv() => {
                         seen = self.fingerprint().await;
                         let outcome = self.renew().await;
-                        reported = self.told(outcome).then_some(seen);
+                        reported = self.report(outcome).then_some(seen);
                     }
                     () = tick => {
                         let now = self.fingerprint().await;
                         if now == seen && Some(now) != reported {
                             let outcome = self.reload().await;
-                            reported = self.told(outcome).then_some(now);
+                            reported = self.report(outcome).then_some(now);
                         }
                         seen = now;
                     }
@@ -57,8 +57,9 @@ impl PackHost {
         })
     }
 
-    /// Tells what came of reading the pack again; false if it could not be read, which may pass.
-    fn told(&self, outcome: Result<bool, PackLoadError>) -> bool {
+    /// Logs and counts the outcome of a reload; false if the pack could not be read, which may be
+    /// temporary.
+    fn report(&self, outcome: Result<bool, PackLoadError>) -> bool {
         let status = match outcome {
             Ok(true) => {
                 let pack = self.pack();
@@ -85,7 +86,7 @@ impl PackHost {
         status != "unreadable"
     }
 
-    /// How the folder and the key files look; the same number as long as nothing was written.
+    /// A hash over the [`FileFingerprint`] of every file; equal as long as nothing was written.
     async fn fingerprint(&self) -> u64 {
         let Some(dir) = self.dir.clone() else {
             return 0;

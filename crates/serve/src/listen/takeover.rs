@@ -1,6 +1,6 @@
 //! A socket that outlives its request: WebSockets and event streams write their own bytes.
 //!
-//! A route responds with a head and puts a [`Takeover`] into its extensions. The listener writes no
+//! A route responds with a head and puts a [`SocketTakeover`] into its extensions. The listener writes no
 //! byte of that response: it takes the socket back from the HTTP library and hands both over, so a
 //! stream holds none of the library's buffers and its first frames leave with its head.
 
@@ -36,7 +36,7 @@ pub struct TakenSocket {
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Runs = Box<dyn FnOnce(TakenSocket) -> Running + Send>;
 
-/// What goes on with a socket once its request is answered.
+/// Takes over a socket once its request is answered.
 #[derive(Clone)]
 pub struct SocketTakeover(Arc<Mutex<Option<Runs>>>);
 
@@ -50,18 +50,18 @@ impl SocketTakeover {
         Self(Arc::new(Mutex::new(Some(run))))
     }
 
-    /// Hands the socket over, now; what it gives is to be run. The second call gives nothing, and
-    /// the socket is dropped.
+    /// Hands the socket over and returns the future to run. A second call returns `None` and drops the
+    /// socket.
     pub(super) fn hand(self, taken: TakenSocket) -> Option<Running> {
         let run = self.0.lock().take()?;
         Some(run(taken))
     }
 }
 
-/// The head of an answer as bytes. The body is delimited by the end of the connection, which is
-/// said where the answer does not say otherwise.
-pub(super) fn head<B>(answer: &Response<B>, date: HeaderValue) -> Vec<u8> {
-    let status = answer.status();
+/// The head of a response as bytes. The end of the connection delimits the body, so the head has
+/// `connection: close` unless the response sets another value.
+pub(super) fn head<B>(response: &Response<B>, date: HeaderValue) -> Vec<u8> {
+    let status = response.status();
     let mut out = Vec::with_capacity(512);
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
@@ -71,10 +71,10 @@ pub(super) fn head<B>(answer: &Response<B>, date: HeaderValue) -> Vec<u8> {
     let own = [(header::CONNECTION, close), (header::DATE, date)];
     let own = own
         .iter()
-        .filter(|(name, _)| !answer.headers().contains_key(name))
+        .filter(|(name, _)| !response.headers().contains_key(name))
         .map(|(name, value)| (name, value));
-    // The length of the body that the answer seems to have says nothing about what follows.
-    let headers = answer
+    // The length of the body that the response seems to have says nothing about what follows.
+    let headers = response
         .headers()
         .iter()
         .filter(|(name, _)| **name != header::CONTENT_LENGTH);
@@ -88,25 +88,12 @@ pub(super) fn head<B>(answer: &Response<B>, date: HeaderValue) -> Vec<u8> {
     out
 }
 
-/// The socket while the HTTP library has it. It tells whether the library still has bytes that
-/// the socket would not take: until they are out, it cannot be taken back.
+/// The socket while the HTTP library owns it. It cannot be taken back while the library still has
+/// bytes to write.
 pub(super) struct LentSocket {
-    io: TokioIo<TcpStream>,
-    blocked: Arc<AtomicBool>,
-}
-
-impl LentSocket {
-    /// Lends the socket; `blocked` is set while the last write found it full.
-    pub(super) fn new(io: TcpStream, blocked: Arc<AtomicBool>) -> Self {
-        Self {
-            io: TokioIo::new(io),
-            blocked,
-        }
-    }
-
-    pub(super) fn into_inner(self) -> TcpStream {
-        self.io.into_inner()
-    }
+    pub(super) io: TokioIo<TcpStream>,
+    /// True while the last write found the socket full.
+    pub(super) blocked: Arc<AtomicBool>,
 }
 
 impl Read for LentSocket {

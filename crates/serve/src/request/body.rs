@@ -1,7 +1,7 @@
-//! JSON bodies: bounded in bytes and time, refused with what is wrong and where.
+//! JSON bodies: bounded in bytes and time; a refusal names what is wrong and where.
 //!
-//! An empty body means `{}` and needs no content type. What a client sends too much of is read
-//! and thrown away for a while, so that it gets its answer and not a broken connection.
+//! An empty body means `{}` and needs no content type. The excess of a body that is too large is
+//! read and discarded up to a bound, so that the client gets a response and no broken connection.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::error::RequestFault;
 use crate::request::header::only;
 use crate::state::AppState;
 
-/// How much of a body that is too large is thrown away before the connection is given up.
+/// The bytes of a body that is too large that are discarded before the connection is closed.
 const DISCARD_BYTES_MAX: usize = 16 << 20;
 
-/// The longest part of a complaint that repeats what the client sent.
+/// The longest part of an error message that repeats the client's text.
 const ECHO_CHARS_MAX: usize = 200;
 
-/// A body read as JSON.
+/// A body parsed as JSON.
 #[derive(Debug)]
 pub struct JsonBody<T>(pub T);
 
@@ -39,7 +39,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
-/// Reads a body whole.
+/// Reads a whole body within the limits.
 async fn collect(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes, RequestFault> {
     let max = limits.body_max_bytes;
     let wait = Duration::from_millis(limits.body_timeout_ms);
@@ -53,7 +53,7 @@ async fn collect(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes
         .and_then(|text| text.parse::<usize>().ok());
     let oversized = announced.is_some_and(|bytes| bytes > max);
     if oversized && headers.contains_key(header::EXPECT) {
-        // The client asks before it sends: the answer alone tells it not to.
+        // The client waits for a response before it sends the body.
         return Err(too_large());
     }
     let read = read_up_to(body, if oversized { 0 } else { max });
@@ -62,25 +62,20 @@ async fn collect(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes
             let detail = format!("The body took longer than {} ms.", limits.body_timeout_ms);
             Err(RequestFault::new(Code::RequestTimeout, detail))
         }
-        Ok(Err(BodyReadError::TooLarge)) => Err(too_large()),
-        Ok(Err(BodyReadError::Broken)) => Err(RequestFault::new(
+        Ok(Err(_)) => Err(RequestFault::new(
             Code::MalformedJson,
             "The body broke off.",
         )),
-        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Ok(bytes)) => bytes.ok_or_else(too_large),
     }
 }
 
-enum BodyReadError {
-    TooLarge,
-    Broken,
-}
-
-async fn read_up_to(mut body: Body, max: usize) -> Result<Bytes, BodyReadError> {
+/// Reads a body of at most `max` bytes; `None` if it is longer.
+async fn read_up_to(mut body: Body, max: usize) -> Result<Option<Bytes>, axum::Error> {
     let mut all = Vec::new();
     let mut seen = 0usize;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| BodyReadError::Broken)?;
+        let frame = frame?;
         let Some(data) = frame.data_ref() else {
             continue;
         };
@@ -91,14 +86,10 @@ async fn read_up_to(mut body: Body, max: usize) -> Result<Bytes, BodyReadError> 
             break;
         }
     }
-    if seen > max {
-        Err(BodyReadError::TooLarge)
-    } else {
-        Ok(all.into())
-    }
+    Ok((seen <= max).then(|| all.into()))
 }
 
-/// Reads bytes as `T`.
+/// Parses the bytes of a body.
 fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, RequestFault> {
     if bytes.is_empty() {
         return serde_json::from_slice(b"{}").map_err(|error| refused(&error));
@@ -112,7 +103,7 @@ fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Re
         ));
     }
     if !is_object(bytes) {
-        // A list would be read as well, by the order of the fields.
+        // A list would be parsed too, by the order of the fields.
         let parsed = serde_json::from_slice::<IgnoredAny>(bytes);
         let detail = "The body must be a JSON object.";
         return Err(parsed.map_or_else(
@@ -121,18 +112,18 @@ fn parse<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T, Re
         ));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        // What is not JSON at all is told first, however wrong its beginning was.
+        // A syntax error is reported first, even if a field before it is wrong.
         let parsed = serde_json::from_slice::<IgnoredAny>(bytes);
         refused(&parsed.err().unwrap_or(error))
     })
 }
 
-/// Whether the bytes begin as an object does.
+/// True if the bytes begin as a JSON object does.
 fn is_object(bytes: &[u8]) -> bool {
     bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }
 
-/// What is wrong with a body, in words about the body alone.
+/// The [`RequestFault`] of a body that cannot be parsed.
 fn refused(error: &serde_json::Error) -> RequestFault {
     // The end of a body that ends with a new line has no column of its own.
     let (line, column) = (error.line(), error.column().max(1));

@@ -1,16 +1,14 @@
-//! Headers that may be said once. A header said twice is how two readers of one request come to
-//! disagree about it, so it is never a matter of taking the first.
-//!
-//! And headers that are lists of wishes, each with a weight.
+//! Headers that may occur once: two readers of one request could disagree about a repeated header, so
+//! it is refused. And headers that list preferences, each with a weight.
 
 use axum::http::HeaderMap;
 use axum::http::header::AsHeaderName;
 
-/// A header that is said twice, or is no text.
+/// A header that is repeated or is not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeaderError;
 
-/// The one value of a header, if it is there.
+/// The single value of a header, if the request has it.
 pub(crate) fn only(
     headers: &HeaderMap,
     name: impl AsHeaderName,
@@ -23,11 +21,11 @@ pub(crate) fn only(
     }
 }
 
-/// The most bytes of a list of wishes that are read: far above what browsers send.
+/// The bytes of a list of preferences that are read: far above what browsers send.
 const WISHES_BYTES_MAX: usize = 1_024;
 
-/// What a header wishes for, in order, with weights from 0 to 1000 (`q`, RFC 9110 section 12.4.2).
-/// A wish that cannot be read is left out.
+/// The preferences of a header in order, with weights from 0 to 1000 (`q`, RFC 9110 section 12.4.2).
+/// Malformed ones are skipped.
 pub(crate) fn weighed(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(&str, u16)> {
     let mut bytes = 0;
     headers
@@ -56,7 +54,7 @@ fn wish(text: &str) -> Option<(&str, u16)> {
     Some((media_type, weight))
 }
 
-/// `0`, `1`, or either with up to three digits after the point, and never above 1.
+/// Parses `0`, `1`, or either with up to three digits after the point, and at most 1.
 fn thousandths(text: &str) -> Option<u16> {
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     let digits = rest.len() <= 3 && rest.bytes().all(|b| b.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! Whom a request speaks for: a tenant and a principal, said in headers until there is
-//! authentication, and on every session, turn and row from the first day.
+//! The owner that a request acts for: a tenant and a principal, from headers until there is
+//! authentication.
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -12,9 +12,9 @@ use crate::request::header::only;
 
 const PRINCIPAL: &str = "x-turnwire-principal";
 const TENANT: &str = "x-tenant-id";
-const NOBODY_SAID: &str = "local";
+const DEFAULT_PRINCIPAL: &str = "local";
 
-/// Whom the request speaks for.
+/// The [`Owner`] that the request acts for.
 #[derive(Clone, Debug)]
 pub struct Identity(pub Owner);
 
@@ -34,11 +34,8 @@ fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
         )
     };
     let principal_invalid = || {
-        RequestFault::new(
-            Code::InvalidRequest,
-            "X-Turnwire-Principal must be one name of 1 to 128 printable ASCII characters.",
-        )
-        .with("field", "X-Turnwire-Principal")
+        let rule = "must be one name of 1 to 128 printable ASCII characters";
+        RequestFault::invalid("X-Turnwire-Principal", rule)
     };
     let tenant = match only(headers, TENANT).map_err(|_| tenant_invalid())? {
         None => TenantId::default(),
@@ -46,7 +43,7 @@ fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
     };
     let principal = only(headers, PRINCIPAL).map_err(|_| principal_invalid())?;
     let principal: Principal = principal
-        .unwrap_or(NOBODY_SAID)
+        .unwrap_or(DEFAULT_PRINCIPAL)
         .parse()
         .map_err(|_| principal_invalid())?;
     Ok(Owner { tenant, principal })

@@ -1,8 +1,7 @@
-//! The language of a turn (D-19): what the body says, else the best tag of `Accept-Language`,
-//! else English.
+//! The language of a turn (D-19): that of the body, else the preferred tag of `Accept-Language`, else
+//! English.
 
 use axum::http::{HeaderMap, header};
-use turnwire_wire::problem::Code;
 use turnwire_wire::rest::turn::LOCALE_BYTES_MAX;
 
 use crate::error::RequestFault;
@@ -10,21 +9,20 @@ use crate::request::header::weighed;
 
 const DEFAULT: &str = "en";
 
-/// The language of a turn whose body says `said`.
-pub(crate) fn chosen(said: Option<String>, headers: &HeaderMap) -> Result<String, RequestFault> {
-    match said {
+/// The language of a turn whose body has the `locale`.
+pub(crate) fn chosen(locale: Option<String>, headers: &HeaderMap) -> Result<String, RequestFault> {
+    match locale {
         Some(tag) if is_tag(&tag) => Ok(tag),
         Some(_) => {
-            let detail =
-                format!("locale must be a language tag of at most {LOCALE_BYTES_MAX} characters.");
-            Err(RequestFault::new(Code::InvalidRequest, detail).with("field", "locale"))
+            let rule = format!("must be a language tag of at most {LOCALE_BYTES_MAX} characters");
+            Err(RequestFault::invalid("locale", rule))
         }
         None => Ok(accepted(headers).unwrap_or(DEFAULT).to_owned()),
     }
 }
 
-/// The tag that is wanted most; of several wanted alike, the first. What is no tag is passed
-/// over, `*` too: it names no language.
+/// The tag with the highest weight; of several, the first. Texts that are not tags are skipped, `*`
+/// too.
 fn accepted(headers: &HeaderMap) -> Option<&str> {
     let tags = weighed(headers, header::ACCEPT_LANGUAGE)
         .into_iter()
@@ -34,8 +32,8 @@ fn accepted(headers: &HeaderMap) -> Option<&str> {
         .map(|(tag, _)| tag)
 }
 
-/// Whether a text has the form of a language tag (RFC 5646): subtags of one to eight letters and
-/// digits, the first of letters alone. `wire::rest::turn::LOCALE_PATTERN` says the same.
+/// True if `text` has the form of a language tag (RFC 5646): subtags of one to eight letters and
+/// digits, the first of letters only; as [`LOCALE_PATTERN`](turnwire_wire::rest::turn::LOCALE_PATTERN).
 fn is_tag(text: &str) -> bool {
     let part = |part: &str| {
         (1..=8).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_alphanumeric())
@@ -50,6 +48,7 @@ fn is_tag(text: &str) -> bool {
 mod tests {
     use super::*;
     use axum::http::HeaderValue;
+    use turnwire_wire::problem::Code;
 
     fn of(said: Option<&str>, accepted: &[&str]) -> Result<String, Code> {
         let mut headers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! Ids in paths. A text that is no id at all answers exactly as an id that is nobody's (law 10).
+//! Ids in paths. A malformed id gets the same response as an unknown one (law 10).
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -7,11 +7,11 @@ use turnwire_session::Error;
 
 use crate::error::RequestFault;
 
-/// The session a path names.
+/// The [`SessionId`] in a path.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionPath(pub SessionId);
 
-/// The turn a path names, by its turn id or its response id.
+/// The [`TurnId`] in a path, as a turn id or a response id.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnPath(pub TurnId);
 
@@ -38,7 +38,7 @@ async fn segment<S: Sync + Send>(parts: &mut Parts, state: &S) -> Option<String>
     path.ok().map(|Path(segment)| segment)
 }
 
-/// Reads a turn id or a response id.
+/// Parses a [`TurnId`] or a [`ResponseId`].
 pub fn turn_id(text: &str) -> Option<TurnId> {
     let response = || text.parse::<ResponseId>().ok().map(TurnId::from);
     text.parse().ok().or_else(response)

@@ -1,5 +1,4 @@
-//! Query parameters, read strictly: each once, none unknown, numbers within bounds, cursors that
-//! are cursors.
+//! Query parameters, parsed strictly: each once, none unknown, numbers within bounds, valid cursors.
 
 use std::str::FromStr;
 
@@ -10,8 +9,9 @@ use turnwire_event::UtcDay;
 use turnwire_wire::problem::Code;
 
 use crate::error::RequestFault;
+use crate::state::AppState;
 
-/// The parameters of a request that nobody has asked for yet.
+/// The parameters of a request that are not taken yet; [`QueryParams::done`] refuses the rest.
 #[derive(Debug)]
 pub struct QueryParams(Vec<(String, String)>);
 
@@ -30,18 +30,18 @@ impl QueryParams {
             .map_err(|_| RequestFault::new(Code::InvalidRequest, "The query cannot be read."))
     }
 
-    /// A parameter, if it is there.
+    /// Takes the parameter called `name`.
     pub fn take(&mut self, name: &str) -> Result<Option<String>, RequestFault> {
         let mut value = None;
         while let Some(at) = self.0.iter().position(|(known, _)| known == name) {
             if value.replace(self.0.swap_remove(at).1).is_some() {
-                return Err(wrong(name, "may be said once"));
+                return Err(RequestFault::invalid(name, "may occur once"));
             }
         }
         Ok(value)
     }
 
-    /// `limit`: how many a page.
+    /// Takes `limit`, the page size.
     pub fn limit(&mut self, default: usize, max: usize) -> Result<usize, RequestFault> {
         let Some(text) = self.take("limit")? else {
             return Ok(default);
@@ -50,7 +50,9 @@ impl QueryParams {
         let limit = digits.then(|| text.parse().ok()).flatten();
         limit
             .filter(|limit| (1..=max).contains(limit))
-            .ok_or_else(|| wrong("limit", &format!("must be a whole number from 1 to {max}")))
+            .ok_or_else(|| {
+                RequestFault::invalid("limit", format!("must be a whole number from 1 to {max}"))
+            })
     }
 
     /// Takes the cursor called `name`.
@@ -66,31 +68,33 @@ impl QueryParams {
     pub fn day(&mut self, name: &str) -> Result<Option<UtcDay>, RequestFault> {
         let text = self.take(name)?;
         let day = text.map(|text| text.parse()).transpose();
-        day.map_err(|_| wrong(name, "must be a day of the calendar, as in 2026-01-31"))
+        day.map_err(|_| {
+            RequestFault::invalid(name, "must be a day of the calendar, as in 2026-01-31")
+        })
     }
 
-    /// What every list takes and nothing else: `limit`, and `before` to go on from.
+    /// The [`ListPage`] of a list that has no other parameters.
     pub fn page<T: FromStr>(
         mut self,
         default: usize,
         max: usize,
-    ) -> Result<(usize, Option<T>), RequestFault> {
+    ) -> Result<ListPage<T>, RequestFault> {
         let limit = self.limit(default, max)?;
         let before = self.cursor("before")?;
         self.done()?;
-        Ok((limit, before))
+        Ok(ListPage { limit, before })
     }
 
-    /// A switch; off if it is not there.
+    /// Takes the switch called `name`; off if absent.
     pub fn flag(&mut self, name: &str) -> Result<bool, RequestFault> {
         match self.take(name)?.as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => Err(wrong(name, "must be true or false")),
+            Some(_) => Err(RequestFault::invalid(name, "must be true or false")),
         }
     }
 
-    /// Everything has been asked for; what is left is not known.
+    /// Refuses parameters that were not taken.
     pub fn done(self) -> Result<(), RequestFault> {
         match self.0.into_iter().next() {
             None => Ok(()),
@@ -103,8 +107,22 @@ impl QueryParams {
     }
 }
 
-fn wrong(name: &str, what: &str) -> RequestFault {
-    RequestFault::new(Code::InvalidRequest, format!("{name} {what}.")).with("field", name)
+/// The page of a list that a request asks for: at most `limit` items, those before `before`.
+#[derive(Debug)]
+pub struct ListPage<T> {
+    /// The largest number of items that the response may have.
+    pub limit: usize,
+    /// The cursor: the `next` of the previous page.
+    pub before: Option<T>,
+}
+
+impl<T: FromStr> FromRequestParts<AppState> for ListPage<T> {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, RequestFault> {
+        let sizes = &state.config.session;
+        QueryParams::read(&parts.uri)?.page(sizes.list_page, sizes.list_page_max)
+    }
 }
 
 #[cfg(test)]
@@ -134,7 +152,7 @@ mod tests {
         );
         assert_eq!(unknown, expected.with("field", "limt"));
         let twice = params("limit=1&limit=2").limit(50, 200);
-        assert_eq!(twice, Err(wrong("limit", "may be said once")));
+        assert_eq!(twice, Err(RequestFault::invalid("limit", "may occur once")));
     }
 
     // S3-008
@@ -155,7 +173,7 @@ mod tests {
         ] {
             let fault = params(&format!("limit={bad}")).limit(50, 200);
             let what = "must be a whole number from 1 to 200";
-            assert_eq!(fault, Err(wrong("limit", what)), "{bad}");
+            assert_eq!(fault, Err(RequestFault::invalid("limit", what)), "{bad}");
         }
     }
 

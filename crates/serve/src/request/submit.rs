@@ -1,83 +1,63 @@
-//! What a request says about a turn, checked once for every route that takes one.
+//! The submit of a turn, checked the same way for every route that accepts one.
 
 use axum::http::HeaderMap;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use turnwire_event::TraceContext;
-use turnwire_event::code::{OnBusy, OnDisconnect, Origin};
-use turnwire_session::SubmitRequest;
-use turnwire_session::{DisconnectScope, IdempotencyKey};
+use turnwire_event::code::OnDisconnect;
+use turnwire_session::{DisconnectScope, IdempotencyKey, SubmitRequest};
 use turnwire_wire::pc3::WireVersion;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::LOCATION_CHARS_MAX;
-use turnwire_wire::rest::content::{InvalidContent, MessageInput};
-use turnwire_wire::rest::turn::DISCONNECT_GRACE_MS_MAX;
+use turnwire_wire::rest::content::InvalidContent;
+use turnwire_wire::rest::turn::{DISCONNECT_GRACE_MS_MAX, TurnSubmit};
 
 use crate::error::RequestFault;
 use crate::request::header::only;
 use crate::request::locale;
 
-/// The header that chooses the version of the chat wire (D-09).
+/// The header that selects the [`WireVersion`] (D-09).
 pub(crate) const WIRE_VERSION: &str = "X-Wire-Version";
 
 /// The header that makes a submit repeatable.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// The longest key: twice what the longest UUID library writes, and a bound on a row.
+/// The longest key, in bytes: far above a UUID, and a bound on a row.
 const KEY_BYTES_MAX: usize = 255;
 
-/// A turn as a request describes it.
-pub(crate) struct ParsedSubmit {
-    pub(crate) message: MessageInput,
-    pub(crate) locale: Option<String>,
-    pub(crate) location: Option<String>,
-    pub(crate) metadata: Option<Map<String, Value>>,
-    pub(crate) on_disconnect: OnDisconnect,
-    pub(crate) disconnect_grace_ms: Option<u64>,
-    pub(crate) on_busy: Option<OnBusy>,
-    pub(crate) disconnect_scope: DisconnectScope,
-    pub(crate) origin: Origin,
-    pub(crate) dm_type: Option<String>,
-}
-
-/// A field that makes no sense.
-pub(crate) fn invalid(field: &str, what: &str) -> RequestFault {
-    RequestFault::new(Code::InvalidRequest, format!("{field} {what}.")).with("field", field)
-}
-
-/// The version of the chat wire that the request asks for.
+/// The [`WireVersion`] that the request asks for.
 pub(crate) fn version(headers: &HeaderMap) -> Result<Option<WireVersion>, RequestFault> {
-    let invalid = || invalid(WIRE_VERSION, "must be 0.5 or 0.4, said once");
+    let invalid = || RequestFault::invalid(WIRE_VERSION, "must be 0.5 or 0.4, sent once");
     let version = only(headers, WIRE_VERSION).map_err(|_| invalid())?;
     version.map(str::parse).transpose().map_err(|_| invalid())
 }
 
-/// What a key must be.
+/// The rule for idempotency keys.
 pub(crate) fn key_rule() -> String {
     format!("must be 1 to {KEY_BYTES_MAX} printable ASCII characters without spaces")
 }
 
-/// Whether it can be the key of a submit.
+/// True if `key` is a valid idempotency key.
 pub(crate) fn is_key(key: &str) -> bool {
     let printable = key.bytes().all(|b| b.is_ascii_graphic());
     printable && (1..=KEY_BYTES_MAX).contains(&key.len())
 }
 
-/// The key of a submit, bound to the body it came with.
+/// The [`IdempotencyKey`] of a submit, bound to its body.
 pub(crate) fn key<T: Serialize>(
     headers: &HeaderMap,
     route: &'static str,
     body: &T,
 ) -> Result<Option<IdempotencyKey>, RequestFault> {
-    let invalid = || invalid(IDEMPOTENCY_KEY, &format!("{}, said once", key_rule()));
+    let rule = || format!("{}, sent once", key_rule());
+    let invalid = || RequestFault::invalid(IDEMPOTENCY_KEY, rule());
     let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| invalid())? else {
         return Ok(None);
     };
     if !is_key(key) {
         return Err(invalid());
     }
-    // What the body says, not how it is written: white space and order of fields do not count.
+    // The values of the body, not its text: white space and the order of fields do not matter.
     let mut value = serde_json::to_value(body).map_err(|_| RequestFault::internal())?;
     value.sort_all_objects();
     let canonical = serde_json::to_vec(&value).map_err(|_| RequestFault::internal())?;
@@ -88,33 +68,31 @@ pub(crate) fn key<T: Serialize>(
     }))
 }
 
-/// What a request says about a turn, or why it says nothing that can be done.
+/// The [`SubmitRequest`] of a body, or what is wrong with it. Without `on_disconnect`, a turn that is
+/// streamed by its own response is cancelled with its stream, and others continue.
 pub(crate) fn checked(
-    asked: ParsedSubmit,
+    submit: TurnSubmit,
+    disconnect_scope: DisconnectScope,
     headers: &HeaderMap,
     trace: Option<TraceContext>,
     version: WireVersion,
 ) -> Result<SubmitRequest, RequestFault> {
-    let locale = locale::chosen(asked.locale, headers)?;
-    let disconnect_grace_ms = asked.disconnect_grace_ms.unwrap_or(0);
+    let locale = locale::chosen(submit.locale, headers)?;
+    let disconnect_grace_ms = submit.disconnect_grace_ms.unwrap_or(0);
     if disconnect_grace_ms > DISCONNECT_GRACE_MS_MAX {
-        let message = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
-        return Err(invalid("disconnect_grace_ms", &message));
+        let rule = format!("must be a whole number from 0 to {DISCONNECT_GRACE_MS_MAX}");
+        return Err(RequestFault::invalid("disconnect_grace_ms", rule));
     }
-    let long = |location: &String| location.chars().count() > LOCATION_CHARS_MAX;
-    if asked.location.as_ref().is_some_and(long) {
-        let message = format!("may have {LOCATION_CHARS_MAX} characters");
-        return Err(invalid("location", &message));
-    }
-    if let Some(kind) = &asked.dm_type {
+    RequestFault::check_length("location", submit.location.as_deref(), LOCATION_CHARS_MAX)?;
+    if let Some(kind) = &submit.dm_type {
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let first = kind.starts_with(|c: char| c.is_ascii_lowercase());
         if !first || kind.len() > 32 || !kind.chars().all(named) {
-            let message = "is a word such as `daily_digest`: up to 32 letters a to z, digits and _";
-            return Err(invalid("dm_type", message));
+            let rule = "is a word such as `daily_digest`: up to 32 letters a to z, digits and _";
+            return Err(RequestFault::invalid("dm_type", rule));
         }
     }
-    let content = asked.message.content().map_err(|bad| {
+    let content = submit.message.content().map_err(|bad| {
         let detail = format!("{bad}.");
         match bad {
             InvalidContent::Empty | InvalidContent::Invalid { .. } => {
@@ -128,26 +106,30 @@ pub(crate) fn checked(
             }
         }
     })?;
+    let on_disconnect = match disconnect_scope {
+        DisconnectScope::Stream => OnDisconnect::Cancel,
+        DisconnectScope::Session => OnDisconnect::Continue,
+    };
     Ok(SubmitRequest {
         content,
         locale,
-        on_disconnect: asked.on_disconnect,
+        on_disconnect: submit.on_disconnect.unwrap_or(on_disconnect),
         disconnect_grace_ms,
         trace,
-        on_busy: asked.on_busy.unwrap_or_default(),
+        on_busy: submit.on_busy.unwrap_or_default(),
         wire_version: version.to_string(),
-        metadata: asked.metadata.unwrap_or_default(),
-        location: asked.location,
-        disconnect_scope: asked.disconnect_scope,
-        origin: asked.origin,
-        dm_type: asked.dm_type,
+        metadata: submit.metadata.unwrap_or_default(),
+        location: submit.location,
+        disconnect_scope,
+        origin: submit.origin.unwrap_or_default(),
+        dm_type: submit.dm_type,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use turnwire_wire::rest::chat::ChatRequest;
 
     fn sha(body: Value) -> [u8; 32] {
@@ -188,8 +170,8 @@ mod tests {
             );
         }
         assert_eq!(key(&HeaderMap::new(), "/x", &json!({})), Ok(None));
-        let asked = version(&said("x-wire-version", "0.4"));
-        assert_eq!(asked, Ok(Some(WireVersion::V04)));
+        let submit = version(&said("x-wire-version", "0.4"));
+        assert_eq!(submit, Ok(Some(WireVersion::V04)));
         for bad in ["", "0.6", "0.5 ", "v0.5"] {
             let refused = version(&said("x-wire-version", bad)).expect_err("unknown");
             assert_eq!(refused.code(), Code::InvalidRequest, "{bad}");

@@ -1,5 +1,5 @@
-//! The trace of a request: taken from the caller's `traceparent` if that is valid, else made
-//! here. It is in every problem and in the server's log, and is how the two are tied together.
+//! The trace of a request: taken from a valid `traceparent` header, else generated. Its id is in every
+//! problem and in the server's log.
 
 use axum::http::HeaderMap;
 use turnwire_event::TraceContext;
@@ -8,7 +8,7 @@ use crate::request::header::only;
 
 const HEADER: &str = "traceparent";
 
-/// What a request is known by.
+/// The trace id of a request, and the span of its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTrace {
     pub trace_id: String,
@@ -17,7 +17,7 @@ pub struct RequestTrace {
 }
 
 impl RequestTrace {
-    /// The caller's trace, or a fresh one.
+    /// The caller's trace, or a new one.
     pub fn of(headers: &HeaderMap) -> Self {
         match only(headers, HEADER).ok().flatten().and_then(parse) {
             Some((trace_id, span_id)) => Self {
@@ -25,17 +25,17 @@ impl RequestTrace {
                 caller: Some(span_id.to_owned()),
             },
             None => Self {
-                trace_id: hex::<16>(),
+                trace_id: random_hex() + &random_hex(),
                 caller: None,
             },
         }
     }
 
-    /// The trace for events of a turn, if the caller traces.
+    /// The [`TraceContext`] for events of a turn, if the caller sent a trace.
     pub fn for_turn(&self) -> Option<TraceContext> {
         self.caller.as_ref().map(|caller| TraceContext {
             trace_id: self.trace_id.clone(),
-            span_id: hex::<8>(),
+            span_id: random_hex(),
             parent_span_id: Some(caller.clone()),
         })
     }
@@ -46,12 +46,8 @@ fn parse(text: &str) -> Option<(&str, &str)> {
     let mut parts = text.split('-');
     let (version, trace, span, flags) =
         (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let digits = |part: &str, len: usize| {
-        part.len() == len
-            && part
-                .bytes()
-                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-    };
+    let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+    let digits = |part: &str, len: usize| part.len() == len && part.bytes().all(is_hex);
     let some = |part: &str| part.bytes().any(|b| b != b'0');
     let is_complete = version != "00" || parts.next().is_none();
     let valid = digits(version, 2)
@@ -65,17 +61,10 @@ fn parse(text: &str) -> Option<(&str, &str)> {
     valid.then_some((trace, span))
 }
 
-/// `N` random bytes as lower-case hex.
-fn hex<const N: usize>() -> String {
-    use std::fmt::Write as _;
-    let mut bytes = [0u8; N];
-    getrandom::fill(&mut bytes).expect("the system gives random bytes");
-    bytes
-        .iter()
-        .fold(String::with_capacity(2 * N), |mut text, b| {
-            let _ = write!(text, "{b:02x}");
-            text
-        })
+/// A random 64-bit number as 16 digits of lower-case hex.
+fn random_hex() -> String {
+    let number = getrandom::u64().expect("the system gives random bytes");
+    format!("{number:016x}")
 }
 
 #[cfg(test)]

@@ -1,26 +1,17 @@
-//! `/turns/{id}/approvals`: what a paused turn has asked, and the answers that let it go on.
-
-use std::collections::HashMap;
+//! `/turns/{id}/approvals`: the approvals that a paused turn has requested, and the decisions.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
-use tracing::Instrument as _;
-use turnwire_event::ApprovalId;
 use turnwire_session::{ApprovalDecision, Error, TurnApprovals};
 use turnwire_wire::rest::approval::{
     ANSWERS_MAX, ApprovalAnswer, ApprovalAnswers, ApprovalList, ApprovalsAnswered,
     COMMENT_CHARS_MAX,
 };
 
-use crate::error::RequestFault;
-use crate::request::body::JsonBody;
-use crate::request::identity::Identity;
-use crate::request::path::TurnPath;
-use crate::request::query::QueryParams;
-use crate::request::submit::invalid;
-use crate::request::trace::RequestTrace;
+use crate::error::{RequestFault, run_to_end};
+use crate::request::{Identity, JsonBody, QueryParams, RequestTrace, TurnPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -51,25 +42,21 @@ async fn answer(
 ) -> Result<(StatusCode, Json<ApprovalsAnswered>), RequestFault> {
     let decisions = checked(body)?;
     let trace = trace.for_turn();
-    // A task of its own: a client that leaves now has answered or not, never half.
-    let deciding = async move { approvals.decide(&owner, id, decisions, trace).await };
-    let outcome = tokio::spawn(deciding.in_current_span()).await;
-    let outcome = outcome.map_err(|_| RequestFault::internal())??;
+    let decide = async move { approvals.decide(&owner, id, decisions, trace).await };
+    let outcome = run_to_end(decide).await?;
     let status = match outcome.next {
         Some(_) => StatusCode::ACCEPTED,
         None => StatusCode::OK,
     };
-    Ok((
-        status,
-        Json(ApprovalsAnswered {
-            turn_id: id,
-            remaining: outcome.remaining,
-            next_turn_id: outcome.next,
-        }),
-    ))
+    let answered = ApprovalsAnswered {
+        turn_id: id,
+        remaining: outcome.remaining,
+        next_turn_id: outcome.next,
+    };
+    Ok((status, Json(answered)))
 }
 
-/// What the body says, or why it says nothing.
+/// The [`ApprovalDecision`]s of a body, or what is wrong with it.
 fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault> {
     let answers = match (body.approval_id, body.decision, body.answers) {
         (Some(approval_id), Some(decision), None) => vec![ApprovalAnswer {
@@ -78,43 +65,48 @@ fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault>
             comment: body.comment,
         }],
         (None, None, Some(answers)) if body.comment.is_none() => answers,
-        (Some(_), None, None) => return Err(invalid("decision", "is missing")),
-        (_, _, Some(_)) => return Err(invalid("answers", "stands alone, or not at all")),
-        (None, _, None) => return Err(invalid("approval_id", "is missing")),
+        (Some(_), None, None) => return Err(RequestFault::invalid("decision", "is missing")),
+        (_, _, Some(_)) => {
+            return Err(RequestFault::invalid(
+                "answers",
+                "stands alone, or not at all",
+            ));
+        }
+        (None, _, None) => return Err(RequestFault::invalid("approval_id", "is missing")),
     };
     if !(1..=ANSWERS_MAX).contains(&answers.len()) {
-        let message = format!("must have 1 to {ANSWERS_MAX} answers");
-        return Err(invalid("answers", &message));
+        let rule = format!("must have 1 to {ANSWERS_MAX} answers");
+        return Err(RequestFault::invalid("answers", rule));
     }
-    let mut decisions = HashMap::new();
-    let mut words = Vec::with_capacity(answers.len());
-    for answer in answers {
-        let long = |comment: &String| comment.chars().count() > COMMENT_CHARS_MAX;
-        if answer.comment.as_ref().is_some_and(long) {
-            let message = format!("may have {COMMENT_CHARS_MAX} characters");
-            return Err(invalid("comment", &message));
+    let mut decisions: Vec<ApprovalDecision> = Vec::with_capacity(answers.len());
+    for ApprovalAnswer {
+        approval_id,
+        decision,
+        comment,
+    } in answers
+    {
+        RequestFault::check_length("comment", comment.as_deref(), COMMENT_CHARS_MAX)?;
+        let approval_id = approval_id.parse().map_err(|_| Error::ApprovalNotFound)?;
+        let mut earlier = decisions.iter();
+        if earlier.any(|other| other.approval_id == approval_id && other.decision != decision) {
+            let rule = "must not say both to one question";
+            return Err(RequestFault::invalid("answers", rule));
         }
-        let id: Result<ApprovalId, _> = answer.approval_id.parse();
-        let approval_id = id.map_err(|_| Error::ApprovalNotFound)?;
-        let before = decisions.insert(approval_id, answer.decision);
-        if before.is_some_and(|before| before != answer.decision) {
-            return Err(invalid("answers", "must not say both to one question"));
-        }
-        words.push(ApprovalDecision {
+        decisions.push(ApprovalDecision {
             approval_id,
-            decision: answer.decision,
-            comment: answer.comment,
+            decision,
+            comment,
         });
     }
-    Ok(words)
+    Ok(decisions)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use turnwire_event::Ulid;
     use turnwire_event::code::Decision;
+    use turnwire_event::{ApprovalId, Ulid};
     use turnwire_wire::problem::Code;
 
     fn check(body: Value) -> Result<Vec<ApprovalDecision>, Code> {

@@ -1,5 +1,5 @@
-//! `/turns/{id}/cancel` and `/sessions/{id}/cancel`: stopping a turn by its id, by what its session
-//! does now, or by the key of its submit; with `wait=true` the answer is how it ended.
+//! `/turns/{id}/cancel` and `/sessions/{id}/cancel`: cancelling a turn by its id, the running turn of
+//! a session, or a turn by the key of its submit; with `wait=true` the response is the ended turn.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use turnwire_event::code::TurnState;
 use turnwire_event::{Owner, TurnId};
 use turnwire_session::TurnCanceller;
 use turnwire_wire::rest::turn::{
@@ -18,15 +17,12 @@ use turnwire_wire::rest::turn::{
 
 use super::{chat, turns};
 use crate::error::RequestFault;
-use crate::request::body::JsonBody;
-use crate::request::identity::Identity;
-use crate::request::path::{SessionPath, TurnPath};
-use crate::request::query::QueryParams;
-use crate::request::submit::{self, invalid};
+use crate::request::submit;
+use crate::request::{Identity, JsonBody, QueryParams, SessionPath, TurnPath};
 use crate::state::AppState;
 
-/// How long an answer waits for the end of a turn: twice what a process has before it is killed,
-/// and less than proxies give a request.
+/// How long a response waits for the end of a turn: twice the grace of a process, and less than the
+/// timeout of most proxies.
 const WAIT: Duration = Duration::from_secs(15);
 
 pub(super) fn router() -> Router<AppState> {
@@ -66,29 +62,25 @@ async fn of_session(
     let wait = params.flag("wait")?;
     params.done()?;
     let reason = reason(body.reason)?;
-    let cancelled = match body.idempotency_key {
+    // A cancel by key is stored until the submit arrives.
+    let (cancelled, without_turn) = match body.idempotency_key {
         None => {
             let cancelled = canceller.cancel_running(&owner, id, reason).await?;
-            let Some(cancelled) = cancelled else {
-                return Ok((StatusCode::OK, Json(SessionCancelAccepted::default())));
-            };
-            cancelled
+            (cancelled, StatusCode::OK)
         }
-        Some(key) => {
-            if !submit::is_key(&key) {
-                return Err(invalid("idempotency_key", &submit::key_rule()));
-            }
-            let routes = [turns::ROUTE, chat::ROUTE];
-            let key = (&routes[..], key);
+        Some(key) if submit::is_key(&key) => {
+            let key = (&[turns::ROUTE, chat::ROUTE][..], key);
             let cancelled = canceller.cancel_submit(&owner, id, key, reason).await?;
-            let Some(cancelled) = cancelled else {
-                // Stored until the submit arrives.
-                return Ok((StatusCode::ACCEPTED, Json(SessionCancelAccepted::default())));
-            };
-            cancelled
+            (cancelled, StatusCode::ACCEPTED)
+        }
+        Some(_) => {
+            let rule = submit::key_rule();
+            return Err(RequestFault::invalid("idempotency_key", rule));
         }
     };
-    let (turn_id, turn_state): (TurnId, TurnState) = cancelled;
+    let Some((turn_id, turn_state)) = cancelled else {
+        return Ok((without_turn, Json(SessionCancelAccepted::default())));
+    };
     let turn = ended(&canceller, &owner, turn_id, wait).await?;
     let status = match turn {
         Some(_) => StatusCode::OK,
@@ -102,7 +94,7 @@ async fn of_session(
     Ok((status, Json(accepted)))
 }
 
-/// The turn once it has ended, if the caller waits for that and it does not take too long.
+/// The ended turn, if the request waits for the end and the turn ends within [`WAIT`].
 async fn ended(
     canceller: &TurnCanceller,
     owner: &Owner,
@@ -116,12 +108,8 @@ async fn ended(
     Ok(row.map(Into::into))
 }
 
-fn reason(said: Option<String>) -> Result<Option<String>, RequestFault> {
-    let reason = said.filter(|reason| !reason.is_empty());
-    let long = |reason: &String| reason.chars().count() > REASON_CHARS_MAX;
-    if reason.as_ref().is_some_and(long) {
-        let message = format!("may have {REASON_CHARS_MAX} characters");
-        return Err(invalid("reason", &message));
-    }
+fn reason(text: Option<String>) -> Result<Option<String>, RequestFault> {
+    let reason = text.filter(|reason| !reason.is_empty());
+    RequestFault::check_length("reason", reason.as_deref(), REASON_CHARS_MAX)?;
     Ok(reason)
 }

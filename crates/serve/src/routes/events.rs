@@ -14,9 +14,7 @@ use turnwire_wire::rest::event::{EventHashes, write};
 
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
-use crate::request::identity::Identity;
-use crate::request::path::SessionPath;
-use crate::request::query::QueryParams;
+use crate::request::{Identity, QueryParams, SessionPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -55,7 +53,7 @@ fn body(page: &EventPage, hashes: bool) -> Vec<u8> {
     out
 }
 
-/// Type names between commas; one that is unknown is named, as on the stream.
+/// Parses type names between commas; the error names an unknown one.
 fn types(text: &str) -> Result<TypeSet, RequestFault> {
     let spec = FilterSpec {
         event_types: Some(text.split(',').map(|name| name.trim().to_owned()).collect()),

@@ -1,4 +1,4 @@
-//! `/sessions/{id}/feedback`: what a person thought of a message or a turn.
+//! `/sessions/{id}/feedback`: a person's rating of a message or a turn.
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -8,13 +8,12 @@ use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_session::{Error, SessionWriter};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::feedback::{
-    COMMENT_CHARS_MAX, FeedbackAccepted as Answer, FeedbackRequest, RATING_CHARS_MAX,
+    COMMENT_CHARS_MAX, FeedbackAccepted, FeedbackRequest, RATING_CHARS_MAX,
 };
 
 use crate::error::RequestFault;
-use crate::request::body::JsonBody;
-use crate::request::identity::Identity;
-use crate::request::path::{SessionPath, turn_id};
+use crate::request::path::turn_id;
+use crate::request::{Identity, JsonBody, SessionPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -26,29 +25,20 @@ async fn record(
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     JsonBody(body): JsonBody<FeedbackRequest>,
-) -> Result<(StatusCode, Json<Answer>), RequestFault> {
+) -> Result<(StatusCode, Json<FeedbackAccepted>), RequestFault> {
     let feedback = checked(body)?;
     let position = writer.record_feedback(&owner, id, feedback).await?;
-    Ok((StatusCode::ACCEPTED, Json(Answer { position })))
+    Ok((StatusCode::ACCEPTED, Json(FeedbackAccepted { position })))
 }
 
-/// What the body says, or why it says nothing that can be kept.
+/// The [`FeedbackRecorded`] of a body, or what is wrong with it.
 fn checked(body: FeedbackRequest) -> Result<FeedbackRecorded, RequestFault> {
-    let invalid = |field: &str, detail: String| {
-        Err(RequestFault::new(Code::InvalidRequest, detail).with("field", field))
-    };
     let rating = body.rating.to_string();
     if !(1..=RATING_CHARS_MAX).contains(&rating.chars().count()) {
-        let detail = format!("rating must have 1 to {RATING_CHARS_MAX} characters.");
-        return invalid("rating", detail);
+        let rule = format!("must have 1 to {RATING_CHARS_MAX} characters");
+        return Err(RequestFault::invalid("rating", rule));
     }
-    let long = |comment: &String| comment.chars().count() > COMMENT_CHARS_MAX;
-    if body.comment.as_ref().is_some_and(long) {
-        return invalid(
-            "comment",
-            format!("comment may have {COMMENT_CHARS_MAX} characters."),
-        );
-    }
+    RequestFault::check_length("comment", body.comment.as_deref(), COMMENT_CHARS_MAX)?;
     let (message_id, turn) = match (body.message_id, body.turn_id) {
         (Some(message), None) => {
             let id = message.parse().map_err(|_| Error::MessageNotFound)?;
@@ -57,7 +47,7 @@ fn checked(body: FeedbackRequest) -> Result<FeedbackRecorded, RequestFault> {
         (None, Some(turn)) => (None, Some(turn_id(&turn).ok_or(Error::TurnNotFound)?)),
         (Some(_), Some(_)) | (None, None) => {
             let detail = "Feedback is about exactly one: a message_id or a turn_id.";
-            return invalid("message_id", detail.to_owned());
+            return Err(RequestFault::new(Code::InvalidRequest, detail).with("field", "message_id"));
         }
     };
     Ok(FeedbackRecorded {

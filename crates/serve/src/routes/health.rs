@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz`, `/metrics`: for those who look after the server.
+//! `/healthz`, `/readyz`, `/metrics`: for monitoring.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -27,7 +27,7 @@ async fn live() -> Json<HealthReport> {
     })
 }
 
-/// Whether new turns are taken; 503 whatever the reason, as supervisors expect.
+/// Whether the server accepts new turns; 503 for every reason, as supervisors expect.
 async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>, RequestFault> {
     let refusal = if status.is_draining() {
         Error::Draining

@@ -1,5 +1,5 @@
-//! `/problems` and `/problems/{code}`: what every error means, as pages for people and as JSON for
-//! programs that ask for it. The `type` of a problem leads here.
+//! `/problems` and `/problems/{code}`: the meaning of every error, as an HTML page, or as JSON if the
+//! client prefers it. The `type` of a problem is such a path.
 
 mod html;
 
@@ -26,7 +26,7 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(headers: HeaderMap) -> Response {
     let list = ProblemList::all();
-    answer(&headers, &list, || html::list(&list))
+    respond(&headers, &list, || html::list(&list))
 }
 
 async fn read(
@@ -39,33 +39,32 @@ async fn read(
         RequestFault::new(Code::NotFound, detail)
     };
     let description = ProblemDescription::from(code.ok_or_else(unknown)?);
-    Ok(answer(&headers, &description, || html::one(&description)))
+    Ok(respond(&headers, &description, || html::one(&description)))
 }
 
-/// The page, or the JSON of the same where that is wanted more.
-fn answer<T: Serialize>(headers: &HeaderMap, value: &T, page: impl Fn() -> String) -> Response {
-    let mut answer = if prefers_json(headers) {
+/// The page, or the JSON of `value` if the client prefers it.
+fn respond<T: Serialize>(headers: &HeaderMap, value: &T, page: impl Fn() -> String) -> Response {
+    let mut response = if prefers_json(headers) {
         Json(value).into_response()
     } else {
         let page = page();
-        let policy = HeaderValue::from_str(&policy(&page)).expect("a policy is plain ASCII");
-        ([(header::CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
+        let policy = (header::CONTENT_SECURITY_POLICY, policy(&page));
+        ([policy], Html(page)).into_response()
     };
     let vary = HeaderValue::from_static("Accept");
-    answer.headers_mut().append(header::VARY, vary);
-    answer
+    response.headers_mut().append(header::VARY, vary);
+    response
 }
 
-/// Whether JSON is wanted more than a page; who takes either is given the page.
+/// True if the client prefers JSON to HTML; without a preference it gets HTML.
 fn prefers_json(headers: &HeaderMap) -> bool {
     let wishes = weighed(headers, header::ACCEPT);
     let weight = |names: [&str; 3]| {
-        // The most exact wish counts, whatever the others weigh.
+        // The most specific entry counts, whatever the weights of the others.
         names.iter().find_map(|name| {
-            let mut same = wishes
-                .iter()
-                .filter(|(wish, _)| wish.eq_ignore_ascii_case(name));
-            same.next().map(|(_, weight)| *weight)
+            let mut wishes = wishes.iter();
+            let wish = wishes.find(|(wish, _)| wish.eq_ignore_ascii_case(name));
+            wish.map(|(_, weight)| *weight)
         })
     };
     let json = weight(["application/json", "application/*", "*/*"]).unwrap_or(0);

@@ -1,24 +1,19 @@
-//! `/sessions`: make one, list them, attach to one, delete one, list its workers.
-
-use std::sync::Arc;
+//! `/sessions`: create, list, attach, delete, and list the workers of a session.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
+use turnwire_event::SessionId;
 use turnwire_session::{LiveSessions, NewSession, SessionReader, SessionWriter};
 use turnwire_wire::rest::session::{
     SessionAttached, SessionCreate, SessionCreatedBody, SessionList, WorkerList,
 };
 
 use crate::access::guard::OwnHost;
-use crate::config::ServerConfig;
 use crate::error::RequestFault;
-use crate::request::body::JsonBody;
-use crate::request::identity::Identity;
-use crate::request::path::SessionPath;
-use crate::request::query::QueryParams;
+use crate::request::{Identity, JsonBody, ListPage, QueryParams, SessionPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -48,17 +43,12 @@ async fn create(
 
 async fn list(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
-    params: QueryParams,
+    page: ListPage<SessionId>,
 ) -> Result<Json<SessionList>, RequestFault> {
-    let pages = &config.session;
-    let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
-    let (sessions, next) = reader.sessions(&owner, before, limit).await?;
-    Ok(Json(SessionList {
-        sessions: sessions.into_iter().map(Into::into).collect(),
-        next,
-    }))
+    let (rows, next) = reader.sessions(&owner, page.before, page.limit).await?;
+    let sessions = rows.into_iter().map(Into::into).collect();
+    Ok(Json(SessionList { sessions, next }))
 }
 
 async fn attach(
@@ -70,11 +60,8 @@ async fn attach(
 ) -> Result<Json<SessionAttached>, RequestFault> {
     params.done()?;
     let ticket = live_sessions.attach(&owner, id).await?;
-    Ok(Json(SessionAttached::new(
-        ticket.session,
-        ticket.token,
-        &host,
-    )))
+    let attached = SessionAttached::new(ticket.session, ticket.token, &host);
+    Ok(Json(attached))
 }
 
 async fn delete(
@@ -90,16 +77,11 @@ async fn delete(
 
 async fn workers(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: QueryParams,
+    page: ListPage<SessionId>,
 ) -> Result<Json<WorkerList>, RequestFault> {
-    let pages = &config.session;
-    let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
-    let (workers, next) = reader.workers(&owner, id, before, limit).await?;
-    Ok(Json(WorkerList {
-        workers: workers.into_iter().map(Into::into).collect(),
-        next,
-    }))
+    let (rows, next) = reader.workers(&owner, id, page.before, page.limit).await?;
+    let workers = rows.into_iter().map(Into::into).collect();
+    Ok(Json(WorkerList { workers, next }))
 }

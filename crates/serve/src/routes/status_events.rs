@@ -1,13 +1,12 @@
-//! `/status-events`: the registry of the pack that runs, with how often each id was emitted.
+//! `/status-events`: the statuses of the pack in force, with how often each was emitted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use turnwire_pack::StatusLifecycle as Life;
+use turnwire_pack::StatusLifecycle;
 use turnwire_render::{StatusEntry, status_list};
-use turnwire_session::SessionReader;
 use turnwire_wire::rest::status_event::{Emissions, LifecycleState, StatusEvent, StatusEvents};
 
 use crate::error::RequestFault;
@@ -17,31 +16,20 @@ pub(super) fn router() -> Router<AppState> {
     Router::new().route("/status-events", get(list))
 }
 
-async fn list(
-    State(state): State<AppState>,
-    State(reader): State<SessionReader>,
-) -> Result<Json<StatusEvents>, RequestFault> {
+async fn list(State(state): State<AppState>) -> Result<Json<StatusEvents>, RequestFault> {
     let Some(host) = &state.host else {
-        return Ok(Json(StatusEvents {
-            version: String::new(),
-            status_events: Vec::new(),
-        }));
+        return Ok(Json(StatusEvents::default()));
     };
     let pack = host.pack();
-    let counts = reader.status_counts().await?;
-    let mut counts: HashMap<String, Emissions> = counts
-        .into_iter()
-        .map(|count| {
-            let emissions = Emissions {
-                total: count.total,
-                days: count.days.into_iter().collect::<BTreeMap<_, _>>(),
-            };
-            (count.event_id, emissions)
-        })
-        .collect();
+    let counts = state.service.reader().status_counts().await?.into_iter();
+    let counts = counts.map(|count| {
+        let (total, days) = (count.total, count.days.into_iter().collect());
+        (count.event_id, Emissions { total, days })
+    });
+    let mut counts: HashMap<String, Emissions> = counts.collect();
     let entry_body = |entry: StatusEntry| {
         let emissions = counts.remove(&entry.id).unwrap_or_default();
-        told(entry, emissions)
+        status_event(entry, emissions)
     };
     Ok(Json(StatusEvents {
         version: pack.registry.version.clone(),
@@ -49,7 +37,7 @@ async fn list(
     }))
 }
 
-fn told(entry: StatusEntry, emissions: Emissions) -> StatusEvent {
+fn status_event(entry: StatusEntry, emissions: Emissions) -> StatusEvent {
     let texts = entry.texts.into_iter();
     StatusEvent {
         id: entry.id,
@@ -58,8 +46,8 @@ fn told(entry: StatusEntry, emissions: Emissions) -> StatusEvent {
         default_policy: entry.policy,
         emitter_subagents: entry.emitters,
         lifecycle: match entry.lifecycle {
-            Life::Active => LifecycleState::Active,
-            Life::Deprecated => LifecycleState::Deprecated,
+            StatusLifecycle::Active => LifecycleState::Active,
+            StatusLifecycle::Deprecated => LifecycleState::Deprecated,
         },
         note: entry.note,
         fragment: entry.fragment,

@@ -7,13 +7,11 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 use axum::routing::get;
-use turnwire_wire::problem::Code;
 
 use crate::error::RequestFault;
-use crate::request::path::SessionPath;
+use crate::request::SessionPath;
 use crate::state::AppState;
-use crate::transport::Streams;
-use crate::transport::session::{self, UpgradeError};
+use crate::transport::{Streams, session};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/sessions/{id}/stream", get(stream))
@@ -27,19 +25,8 @@ async fn stream(
     if request.method() != Method::GET {
         return Err(RequestFault::method_not_allowed());
     }
-    let token = request.uri().query().and_then(|query| {
-        query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix("attach="))
-    });
+    let mut pairs = request.uri().query().unwrap_or_default().split('&');
+    let token = pairs.find_map(|pair| pair.strip_prefix("attach="));
     let token = token.unwrap_or_default().to_owned();
-    session::open(streams, id, &token, request.headers())
-        .await
-        .map_err(|error| match error {
-            UpgradeError::NotAnUpgrade => RequestFault::new(
-                Code::InvalidRequest,
-                "This path speaks WebSocket (RFC 6455, version 13).",
-            ),
-            UpgradeError::Session(error) => error.into(),
-        })
+    session::open(streams, id, &token, request.headers()).await
 }

@@ -1,28 +1,22 @@
 //! `/sessions/{id}/turns` and `/turns/{id}`: submit, list, read.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use tracing::Instrument as _;
-use turnwire_event::code::OnDisconnect;
-use turnwire_session::{DisconnectScope, SessionReader, SubmitTarget, TurnSubmitter};
-use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit as SubmitBody};
+use turnwire_event::TurnId;
+use turnwire_session::{DisconnectScope, SessionReader, SubmitTarget};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
 
-use crate::config::ServerConfig;
-use crate::error::RequestFault;
-use crate::request::body::JsonBody;
-use crate::request::identity::Identity;
-use crate::request::path::{SessionPath, TurnPath};
-use crate::request::query::QueryParams;
-use crate::request::submit::{self, ParsedSubmit};
-use crate::request::trace::RequestTrace;
-use crate::state::{AppState, WireVersions};
+use crate::error::{RequestFault, run_to_end};
+use crate::request::submit;
+use crate::request::{
+    Identity, JsonBody, ListPage, QueryParams, RequestTrace, SessionPath, TurnPath,
+};
+use crate::state::AppState;
 
-/// The name under which keys of submits are kept.
+/// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/sessions/{id}/turns";
 
 pub(super) fn router() -> Router<AppState> {
@@ -32,24 +26,26 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 async fn submit(
-    State(submitter): State<TurnSubmitter>,
-    State(wire_versions): State<WireVersions>,
+    State(state): State<AppState>,
     Extension(trace): Extension<RequestTrace>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<SubmitBody>,
+    JsonBody(body): JsonBody<TurnSubmit>,
 ) -> Result<Response, RequestFault> {
     let key = submit::key(&headers, ROUTE, &body)?;
-    let version = submit::version(&headers)?.unwrap_or_else(|| wire_versions.for_owner(&owner));
-    let turn = submit::checked(asked(body), &headers, trace.for_turn(), version)?;
-    // A task of its own: a client that leaves now has submitted its turn or not, never half.
-    let accepting = async move {
-        let target = SubmitTarget::Existing(id);
-        submitter.submit(&owner, target, turn, key).await
-    };
-    let turn = tokio::spawn(accepting.in_current_span()).await;
-    let turn = turn.map_err(|_| RequestFault::internal())??;
+    let version = submit::version(&headers)?.unwrap_or_else(|| state.wire_version(&owner));
+    let turn = submit::checked(
+        body,
+        DisconnectScope::Session,
+        &headers,
+        trace.for_turn(),
+        version,
+    )?;
+    let submitter = state.service.submitter();
+    let target = SubmitTarget::Existing(id);
+    let submit = async move { submitter.submit(&owner, target, turn, key).await };
+    let turn = run_to_end(submit).await?;
     let accepted = TurnAccepted {
         turn_id: turn.turn_id,
         response_id: turn.turn_id.into(),
@@ -60,36 +56,15 @@ async fn submit(
     Ok((StatusCode::ACCEPTED, location, Json(accepted)).into_response())
 }
 
-/// What a body asks for.
-fn asked(body: SubmitBody) -> ParsedSubmit {
-    ParsedSubmit {
-        message: body.message,
-        locale: body.locale,
-        location: body.location,
-        metadata: body.metadata,
-        on_disconnect: body.on_disconnect.unwrap_or(OnDisconnect::Continue),
-        disconnect_grace_ms: body.disconnect_grace_ms,
-        on_busy: body.on_busy,
-        disconnect_scope: DisconnectScope::Session,
-        origin: body.origin.unwrap_or_default(),
-        dm_type: body.dm_type,
-    }
-}
-
 async fn list(
     State(reader): State<SessionReader>,
-    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    params: QueryParams,
+    page: ListPage<TurnId>,
 ) -> Result<Json<TurnList>, RequestFault> {
-    let pages = &config.session;
-    let (limit, before) = params.page(pages.list_page, pages.list_page_max)?;
-    let (turns, next) = reader.turns(&owner, id, before, limit).await?;
-    Ok(Json(TurnList {
-        turns: turns.into_iter().map(Into::into).collect(),
-        next,
-    }))
+    let (rows, next) = reader.turns(&owner, id, page.before, page.limit).await?;
+    let turns = rows.into_iter().map(Into::into).collect();
+    Ok(Json(TurnList { turns, next }))
 }
 
 async fn read(
@@ -106,9 +81,9 @@ async fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::submit::invalid;
     use serde_json::{Value, json};
     use turnwire_event::ContentBlock;
+    use turnwire_event::code::OnDisconnect;
     use turnwire_session::SubmitRequest;
     use turnwire_wire::pc3::WireVersion;
     use turnwire_wire::problem::Code;
@@ -116,7 +91,8 @@ mod tests {
     fn check(body: Value) -> Result<SubmitRequest, RequestFault> {
         let body = serde_json::from_value(body).expect("a body");
         let headers = HeaderMap::new();
-        submit::checked(asked(body), &headers, None, WireVersion::V05)
+        let scope = DisconnectScope::Session;
+        submit::checked(body, scope, &headers, None, WireVersion::V05)
     }
 
     #[test]
@@ -158,15 +134,15 @@ mod tests {
             ),
             (
                 json!({"message": "a", "locale": "d e"}),
-                invalid("locale", "must be a language tag of at most 35 characters"),
+                RequestFault::invalid("locale", "must be a language tag of at most 35 characters"),
             ),
             (
                 json!({"message": "a", "locale": long}),
-                invalid("locale", "must be a language tag of at most 35 characters"),
+                RequestFault::invalid("locale", "must be a language tag of at most 35 characters"),
             ),
             (
                 json!({"message": "a", "disconnect_grace_ms": 30_001}),
-                invalid(
+                RequestFault::invalid(
                     "disconnect_grace_ms",
                     "must be a whole number from 0 to 30000",
                 ),

@@ -1,5 +1,5 @@
-//! One loop for every stream: it takes frames from a [`Wire`], writes them through a [`Framing`],
-//! and applies the rules by which a connection ends.
+//! One loop for every stream: the [`Carrier`] takes frames from a [`Wire`], writes them through a
+//! [`Framing`], and applies the rules by which a connection ends.
 //!
 //! ```text
 //!   store, ring ─▶ SessionCursor ─▶ FrameFormat, Selection ─▶ PendingWrites ─▶ Framing ─▶ socket
@@ -7,8 +7,8 @@
 //!                                                             heartbeat, drain, close, counters
 //! ```
 //!
-//! A connection has no queue of its own: it is a cursor and at most one stretch of frames. A
-//! client that does not keep up is closed, and nobody ever waits for it.
+//! A connection has no queue of its own: it is a [`SessionCursor`] and at most one run of pending
+//! frames. A client that does not keep up is closed and delays no other.
 
 pub(crate) mod close;
 pub(crate) mod pending;
@@ -20,6 +20,7 @@ pub(crate) mod wire;
 #[cfg(test)]
 mod tests;
 
+use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -32,42 +33,40 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use turnwire_hub::WakerGuard;
 
 use super::phase::Shutdown;
-use close::CloseReason;
-use framing::{ByteStream as _, FinalWrites, Framing};
-use pending::PendingWrites;
-use wire::{Backlog, Wire};
+use framing::{ByteStream as _, FinalWrites};
 
-/// How long a socket must take nothing before the lag bound applies: a client that is busy with a
-/// burst reads something every few milliseconds, a frozen one never again.
+pub(crate) use close::CloseReason;
+pub(crate) use cursor::{
+    Backlog, Fill, FrameFormat, PageStep, RING_EVENTS_MAX, Selection, SessionCursor,
+};
+pub(crate) use framing::Framing;
+pub(crate) use pending::{EventCount, FrameTally, PendingWrites};
+pub(crate) use wire::{Limits, Wire};
+
+/// How long a socket must be blocked before the lag bound applies: a client that is busy with a
+/// burst reads every few milliseconds, a frozen one never again.
 const BLOCKED_MIN: Duration = Duration::from_millis(50);
 
-/// Answers that a client may leave unread before its frames are no longer read: TCP then makes it
-/// wait, and the write deadline ends it.
+/// Bytes of answers that a client may leave unread before its frames are no longer read: TCP then
+/// makes the client wait, and the write deadline closes the connection.
 const CONTROL_BYTES_MAX: usize = 64 << 10;
 
-/// Why the task woke up.
-enum Wakeup<I> {
-    Received(I),
-    Closed(CloseReason),
-    Check,
-}
-
-/// A wire on its socket.
+/// A [`Wire`] on its socket.
 pub(crate) struct Carrier<W: Wire> {
     wire: W,
     framing: W::Framing,
     pending: PendingWrites<W::Tally>,
-    /// Woken by the rings of the wire and by the server's phase.
+    /// Woken by the rings of the wire and by the [`ServerPhase`](super::phase::ServerPhase).
     waker: Arc<AtomicWaker>,
     _seats: (Option<WakerGuard>, WakerGuard),
     timer: Pin<Box<Sleep>>,
-    /// Since when the socket takes nothing.
+    /// Since when the socket has been blocked.
     blocked_since: Option<Instant>,
 }
 
 impl<W: Wire> Carrier<W> {
-    /// A carrier that is woken through `waker`, which has `ring_seat` at the ring of the wire's
-    /// session. `pending` may have a head that leaves with the first frames.
+    /// A carrier that is woken through `waker`, which `ring_seat` registers at the ring of the wire's
+    /// session. `pending` may contain a head that is written with the first frames.
     pub(crate) fn new(
         wire: W,
         framing: W::Framing,
@@ -95,88 +94,80 @@ impl<W: Wire> Carrier<W> {
     pub(crate) async fn run(mut self) {
         let open = metrics::gauge!(W::OPEN_CONNECTIONS);
         open.increment(1.0);
-        let reason = self.serve().await;
+        let Err(reason) = self.serve().await;
         self.wire.closing(reason, &mut self.pending);
         Box::pin(self.close(reason)).await;
         self.wire.closed(reason, &self.pending);
         open.decrement(1.0);
     }
 
-    async fn serve(&mut self) -> CloseReason {
+    /// Delivers until there is a reason to close.
+    async fn serve(&mut self) -> Result<Infallible, CloseReason> {
         loop {
             // Taken before the look at the ring, so that no news is missed in between.
             let (shutdown, backlog) = (self.wire.phase().shutdown(), self.wire.backlog());
-            if let Some(reason) = self.check(shutdown, backlog) {
-                return reason;
+            self.check(shutdown, backlog)?;
+            if self.wire.may_fill(&self.pending)
+                && self.wire.fill(&mut self.pending).await?
+                && (self.wire.is_complete() || self.wire.may_fill(&self.pending))
+            {
+                continue;
             }
-            if self.wire.may_fill(&self.pending) {
-                match self.wire.fill(&mut self.pending).await {
-                    Ok(true) if self.wire.is_complete() || self.wire.may_fill(&self.pending) => {
-                        continue;
-                    }
-                    Ok(_) => {}
-                    Err(reason) => return reason,
-                }
-            }
-            match self.wait(shutdown, backlog.newest).await {
-                Wakeup::Received(inbound) => {
-                    let received = self.wire.receive(inbound, &mut self.pending);
-                    if let Err(reason) = Box::pin(received).await {
-                        return reason;
-                    }
-                }
-                Wakeup::Closed(reason) => return reason,
-                Wakeup::Check => {}
+            if let Some(inbound) = self.wait(shutdown, backlog.newest).await? {
+                let received = self.wire.receive(inbound, &mut self.pending);
+                Box::pin(received).await?;
             }
         }
     }
 
-    /// The rule that ends the connection now, if there is one. Also queues a heartbeat that is due.
-    fn check(&mut self, shutdown: Shutdown, backlog: Backlog) -> Option<CloseReason> {
+    /// Fails with the reason to close the connection now, if there is one. Also queues a heartbeat
+    /// that is due.
+    fn check(&mut self, shutdown: Shutdown, backlog: Backlog) -> Result<(), CloseReason> {
         let now = Instant::now();
         let limits = self.wire.limits();
         let has_blocked_for = |time| self.blocked_since.is_some_and(|since| now >= since + time);
         if self.pending.is_empty() && self.wire.is_complete() {
-            return Some(CloseReason::Complete);
+            return Err(CloseReason::Complete);
         }
         if has_blocked_for(limits.write_deadline) {
-            return Some(CloseReason::TooSlow);
+            return Err(CloseReason::TooSlow);
         }
         // Frames that are due go out first, the ends of turns among them.
         let is_delivered = !backlog.has_more && self.wire.may_fill(&self.pending);
         if is_delivered && shutdown == Shutdown::Stopped {
-            return Some(CloseReason::Draining);
+            return Err(CloseReason::Draining);
         }
         if let Some(reason) = self.wire.early_close(now) {
-            return Some(reason);
+            return Err(reason);
         }
         self.wire.record_lag(backlog.lag);
         if backlog.is_bounded
             && has_blocked_for(BLOCKED_MIN)
-            && backlog.lag + self.pending.frames() > limits.lag_max
+            && backlog.lag + self.pending.frames > limits.lag_max
         {
-            return Some(CloseReason::TooSlow);
+            return Err(CloseReason::TooSlow);
         }
         if !self.pending.is_empty() {
-            return None;
+            return Ok(());
         }
         if backlog.lag == 0
             && let Some(reason) = self.wire.idle_close()
         {
-            return Some(reason);
+            return Err(reason);
         }
-        let interval = self.wire.heartbeat_interval()?;
-        if now < self.pending.last_sent() + interval {
-            return None;
+        match self.wire.heartbeat_interval() {
+            Some(interval) if now >= self.pending.last_sent + interval => {
+                self.wire.heartbeat(&mut self.pending)
+            }
+            _ => Ok(()),
         }
-        self.wire.heartbeat(&mut self.pending).err()
     }
 
-    /// When to look at the rules again even if nothing happens.
+    /// When to [`check`](Self::check) again if nothing happens.
     fn next_check(&self, now: Instant) -> Instant {
         let Some(since) = self.blocked_since else {
             let interval = self.wire.heartbeat_interval();
-            let heartbeat = interval.map(|interval| self.pending.last_sent() + interval);
+            let heartbeat = interval.map(|interval| self.pending.last_sent + interval);
             let checks = [heartbeat, self.wire.next_check()];
             let first = checks.into_iter().flatten().min();
             return first.unwrap_or(now + self.wire.limits().write_deadline);
@@ -189,12 +180,13 @@ impl<W: Wire> Carrier<W> {
         }
     }
 
-    /// Waits for the next thing to happen, and writes in the meantime.
+    /// Writes pending frames until a frame of the client arrives, the client ends the connection, or
+    /// [`check`](Self::check) should run.
     async fn wait(
         &mut self,
         shutdown: Shutdown,
         newest: u64,
-    ) -> Wakeup<<W::Framing as Framing>::Inbound> {
+    ) -> Result<Option<<W::Framing as Framing>::Inbound>, CloseReason> {
         let next_check = self.next_check(Instant::now());
         // A deadline that has moved back is not chased: it is looked up when the timer fires.
         if next_check < self.timer.deadline() || self.timer.is_elapsed() {
@@ -202,29 +194,26 @@ impl<W: Wire> Carrier<W> {
         }
         poll_fn(move |cx| {
             match self.poll_write(cx) {
-                Poll::Ready(Ok(())) => return Poll::Ready(Wakeup::Check),
-                Poll::Ready(Err(_)) => return Poll::Ready(Wakeup::Closed(CloseReason::PeerGone)),
+                Poll::Ready(Ok(())) => return Poll::Ready(Ok(None)),
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(CloseReason::PeerGone)),
                 Poll::Pending => {}
             }
-            let leaves_answers = self.pending.control_bytes() >= CONTROL_BYTES_MAX
+            let leaves_answers = self.pending.control_bytes >= CONTROL_BYTES_MAX
                 || self.framing.has_control() && self.blocked_since.is_some();
             if !leaves_answers && let Poll::Ready(received) = self.framing.poll_read(cx) {
-                return Poll::Ready(match received {
-                    Ok(inbound) => Wakeup::Received(inbound),
-                    Err(reason) => Wakeup::Closed(reason),
-                });
+                return Poll::Ready(received.map(Some));
             }
             if self.poll_news(shutdown, newest, cx).is_ready()
                 || self.timer.as_mut().poll(cx).is_ready()
             {
-                return Poll::Ready(Wakeup::Check);
+                return Poll::Ready(Ok(None));
             }
             Poll::Pending
         })
         .await
     }
 
-    /// Writes what is pending. Ready when the rules should be looked at.
+    /// Writes pending frames. Ready when [`check`](Self::check) should run.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.framing.poll_ready(cx, self.pending.is_partial()) {
             Poll::Ready(Ok(true)) => self.blocked_since = None,
@@ -266,7 +255,7 @@ impl<W: Wire> Carrier<W> {
         }
     }
 
-    /// The socket takes nothing. The rules are looked at once, to set the timer to the deadline.
+    /// Notes that the socket is blocked. Ready the first time, so that the timer is set to the deadline.
     fn set_blocked(&mut self) -> Poll<io::Result<()>> {
         match self.blocked_since {
             Some(_) => Poll::Pending,
@@ -295,7 +284,7 @@ impl<W: Wire> Carrier<W> {
         }
     }
 
-    /// Writes the last bytes that `reason` allows.
+    /// Makes the [`FinalWrites`] of a connection that closes for `reason`.
     async fn close(&mut self, reason: CloseReason) {
         let write_deadline = self.wire.limits().write_deadline;
         let time = match self.framing.begin_close(reason, write_deadline) {

@@ -1,102 +1,139 @@
-//! The chat wire (pc3) over server-sent events: one stream a turn. `ChatFormat` is the wire;
-//! `TurnStream` delivers it.
+//! The chat wire (pc3) as server-sent events: the blocks of [`turnwire_wire::pc3`] are its frames.
 
-mod format;
+use tokio::net::TcpStream;
+use turnwire_event::{Clock as _, Event, EventType, TurnId, metric};
+use turnwire_hub::RingEntry;
+use turnwire_session::SystemClock;
+use turnwire_wire::pc3::{self, FrameCursor, Mark, WireVersion};
 
-use std::sync::Arc;
+use super::carrier::FrameFormat;
+use super::carrier::event_stream::{EventStream, complete_blocks, skip_blocks};
+use super::turn::{FrameMark, MarkTally, TurnFormat};
 
-use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, Response, header};
-use turnwire_event::row::TurnRow;
-use turnwire_event::{EventType, ResponseId, SessionId, TurnId};
-use turnwire_session::{LiveSession, ReplayError};
-use turnwire_wire::pc3::{self, FrameCursor, WireVersion};
+/// The [`TurnFormat`] of one version of the chat wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChatFormat(pub(crate) WireVersion);
 
-use crate::listen::{SocketTakeover, TakenSocket};
+impl FrameFormat for ChatFormat {
+    type Tally = MarkTally;
 
-use super::Streams;
-use super::carrier::event_stream::EventStream;
-use super::turn::{TurnRequest, TurnStream};
-use format::ChatFormat;
-
-/// Opens the stream of a turn that is bound to a `version` of the wire and to a version of the
-/// agent's `definition`; gives the response that delivers it. From here on the client attends the
-/// turn: dropping the response is leaving.
-pub async fn open(
-    streams: Arc<Streams>,
-    live: Arc<LiveSession>,
-    (version, definition): (WireVersion, &str),
-    request: TurnRequest,
-) -> Result<Response<Body>, ReplayError> {
-    let counters = streams.chat_counters.get(definition);
-    let retry_ms = jittered(streams.options.retry_ms);
-    let tasks = streams.tasks.clone();
-    let mut response = head(live.id, request.turn);
-    let stream = TurnStream::open(streams, live, ChatFormat(version), counters, request).await?;
-    let run = move |taken| tasks.track_future(run(stream, retry_ms, taken));
-    response.extensions_mut().insert(SocketTakeover::new(run));
-    Ok(response)
-}
-
-async fn run(stream: TurnStream<ChatFormat>, retry_ms: u32, taken: TakenSocket) {
-    let TakenSocket {
-        io,
-        read,
-        mut head,
-        permit,
-    } = taken;
-    // A stream reads nothing; and the HTTP library's buffer, which this is a piece of, is larger
-    // than all that a stream holds.
-    drop(read);
-    pc3::write_retry(retry_ms, &mut head);
-    stream.carrier(EventStream::new(io), head).run().await;
-    drop(permit);
-}
-
-/// True if the client has the turn's last frame: no frame will ever follow.
-pub fn is_complete(row: &TurnRow, cursor: &FrameCursor) -> bool {
-    let (Some(ended), Some((kind, _))) = (row.ended, &row.terminal) else {
-        return false;
-    };
-    // `turn.completed` gives usage and then its terminal, `turn.cancelled` its terminal alone.
-    let last = u8::from(*kind == EventType::TurnCompleted);
-    cursor.covers(ended, last)
-}
-
-/// A time between `ms` and twice `ms`, so that clients cut together do not come back together.
-fn jittered(ms: u32) -> u32 {
-    let mut bytes = [0; 4];
-    // Without randomness they come back together, and that is all.
-    let _ = getrandom::fill(&mut bytes);
-    ms + u32::from_le_bytes(bytes) % ms.max(1)
-}
-
-const SESSION: HeaderName = HeaderName::from_static("x-session-id");
-const RESPONSE: HeaderName = HeaderName::from_static("x-response-id");
-
-/// Keeps proxies from buffering frames (S1-013).
-const UNBUFFERED: (HeaderName, HeaderValue) = (
-    HeaderName::from_static("x-accel-buffering"),
-    HeaderValue::from_static("no"),
-);
-
-/// The response of a stream without its frames.
-pub fn head(session: SessionId, turn: TurnId) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    let headers = response.headers_mut();
-    let no_cache = HeaderValue::from_static("no-cache, no-transform");
-    let media_type = HeaderValue::from_static(pc3::MEDIA_TYPE);
-    headers.insert(header::CONTENT_TYPE, media_type);
-    headers.insert(header::CACHE_CONTROL, no_cache);
-    headers.insert(UNBUFFERED.0, UNBUFFERED.1);
-    let response_id = ResponseId::from(turn);
-    for (name, id) in [
-        (SESSION, session.to_string()),
-        (RESPONSE, response_id.to_string()),
-    ] {
-        if let Ok(id) = HeaderValue::from_str(&id) {
-            headers.insert(name, id);
+    /// The session wire has the first track.
+    fn track(self) -> usize {
+        match self.0 {
+            WireVersion::V05 => 1,
+            WireVersion::V04 => 2,
         }
     }
-    response
+
+    fn write(self, entry: &RingEntry, out: &mut Vec<u8>) -> u64 {
+        self.write_entry(entry, out)
+    }
+}
+
+impl TurnFormat for ChatFormat {
+    type Framing = EventStream<TcpStream>;
+    const OPEN_STREAMS: &'static str = metric::SSE_STREAMS;
+    const HEARTBEAT: &'static [u8] = pc3::HEARTBEAT;
+
+    fn marks() -> Vec<FrameMark> {
+        let labels = |mark: &Mark| FrameMark {
+            event_type: mark.event_type(),
+            terminal: mark.terminal_type(),
+            error_code: mark.error_code(),
+        };
+        Mark::ALL.iter().map(labels).collect()
+    }
+
+    fn write_frames(
+        self,
+        event: &Event,
+        client_cursor: Option<&FrameCursor>,
+        out: &mut Vec<u8>,
+    ) -> u32 {
+        let kinds = match client_cursor {
+            Some(cursor) => pc3::project_after(event, self.0, cursor, out),
+            None => pc3::project(event, self.0, out),
+        };
+        kinds.bits()
+    }
+
+    fn write_lost(self, turn: TurnId, out: &mut Vec<u8>) -> u32 {
+        pc3::write_lost(self.0, turn.into(), SystemClock.now(), out).bits()
+    }
+
+    fn skip_frames(frames: &[u8], skip: usize) -> usize {
+        skip_blocks(frames, skip)
+    }
+
+    fn partial_marks(partial: &[u8]) -> impl Iterator<Item = u8> {
+        let marks = complete_blocks(partial).filter_map(mark_of);
+        marks.map(|mark| mark.index() as u8)
+    }
+
+    /// `turn.completed` gives usage and then its terminal, `turn.cancelled` its terminal alone.
+    fn last_frame(terminal: EventType) -> u8 {
+        u8::from(terminal == EventType::TurnCompleted)
+    }
+}
+
+/// The [`Mark`] of a block.
+fn mark_of(block: &str) -> Option<Mark> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+    let event = field("event: ")?;
+    let data: serde_json::Value = serde_json::from_str(field("data: ")?).ok()?;
+    let code = data["error"]["code"].as_str();
+    // Two kinds of error share a code: the one that ends the turn and the one that does not.
+    let goes_on = data["is_final"] == false;
+    let is = |mark: &&Mark| {
+        mark.event_type() == event
+            && mark.error_code().or(mark.cancel_code()) == code
+            && (event != "error" || mark.terminal_type().is_none() == goes_on)
+    };
+    Mark::ALL.iter().find(is).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skip_frames_skips_complete_blocks() {
+        let frames = b"id: a-0\ndata: 1\n\nid: a-1\ndata: 2\n\ndata: [DONE]\n\n";
+        let skip = |count| &frames[ChatFormat::skip_frames(frames, count)..];
+        assert_eq!(skip(0), frames);
+        assert!(skip(1).starts_with(b"id: a-1\n"));
+        assert!(skip(2).starts_with(b"data: [DONE]"));
+        for beyond in [3, 4, 10] {
+            assert!(skip(beyond).is_empty());
+        }
+    }
+
+    // LAW-11
+    #[test]
+    fn written_frames_of_a_partial_slice_count() {
+        let block = |event: &str, more: &str| {
+            format!("id: x-0\nevent: {event}\ndata: {{\"event_type\":\"{event}\"{more}}}\n\n")
+        };
+        let error = block("error", ",\"error\":{\"code\":\"RATE_LIMIT_ERROR\"}");
+        let all = [block("text", ""), block("text", ""), error].concat();
+        let two = block("text", "").len() * 2;
+        for (written, marks) in [
+            (two - 1, vec![Mark::Text]),
+            (two, vec![Mark::Text, Mark::Text]),
+            (all.len() - 1, vec![Mark::Text, Mark::Text]),
+        ] {
+            let partial = ChatFormat::partial_marks(&all.as_bytes()[..written]);
+            let expected: Vec<u8> = marks.iter().map(|mark| mark.index() as u8).collect();
+            assert_eq!(partial.collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(
+            mark_of(all.rsplit("\n\n").nth(1).expect("the error")),
+            Some(Mark::ErrorRateLimit)
+        );
+        for (ends, mark) in [(true, Mark::ErrorEnvelope), (false, Mark::ReportedEnvelope)] {
+            let more =
+                format!(",\"error\":{{\"code\":\"CCS_ENVELOPE_ERROR\"}},\"is_final\":{ends}");
+            assert_eq!(mark_of(&block("error", &more)), Some(mark));
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! Whether connections may stay open: a word that costs one atomic read, and a bell that wakes
-//! every connection when it changes.
+//! Whether connections may stay open: a state that costs one atomic read, and wakers of every
+//! connection for its changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use futures_util::task::AtomicWaker;
 use turnwire_hub::{WakerGuard, WakerSet};
 
-/// How far the server is in its shutdown.
+/// The progress of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shutdown {
     None,
     /// Connections stay until their turns are over.
     Draining,
-    /// Connections close once they have delivered what there is.
+    /// Connections close once they have delivered all pending events.
     Stopped,
 }
 
-/// The shutdown of the server, watched by every connection.
+/// The `Shutdown` state of the server, watched by every connection.
 #[derive(Debug, Default)]
 pub struct ServerPhase {
     /// A [`Shutdown`] as a number; it only grows.
@@ -26,7 +26,7 @@ pub struct ServerPhase {
 }
 
 impl ServerPhase {
-    /// Wakes `waker` at every change, until the seat is dropped.
+    /// Wakes `waker` at every change, until the [`WakerGuard`] is dropped.
     pub(super) fn sit(&self, waker: Arc<AtomicWaker>) -> WakerGuard {
         self.bell.register(waker)
     }
@@ -44,12 +44,12 @@ impl ServerPhase {
         self.bell.wake_all();
     }
 
-    /// Lets connections stay until their turns are over.
+    /// Starts the drain: connections stay until their turns have ended.
     pub fn drain(&self) {
         self.advance(Shutdown::Draining);
     }
 
-    /// Closes connections once they have delivered what there is.
+    /// Closes connections once they have delivered all pending events.
     pub fn stop(&self) {
         self.advance(Shutdown::Stopped);
     }

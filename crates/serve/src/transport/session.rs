@@ -1,6 +1,7 @@
 //! The session wire on a WebSocket: from the upgrade with a token to the last frame.
 //!
-//! The carrier delivers the events of a `SessionStream`; the client's frames (`inbound`) stay here.
+//! The carrier delivers the events of a `SessionStream`; the frames of the client (`inbound`) are
+//! handled here.
 
 mod failure;
 mod format;
@@ -11,45 +12,42 @@ mod inbound;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};
 use turnwire_event::{Owner, SessionId};
-use turnwire_session::Error;
+use turnwire_wire::problem::Code;
 
+use crate::error::RequestFault;
 use crate::listen::{SocketTakeover, TakenSocket};
 
 use super::Streams;
 use super::carrier::websocket::upgrade;
 use stream::SessionStream;
 
-/// Why a request is not upgraded.
-#[derive(Debug, PartialEq, Eq)]
-pub enum UpgradeError {
-    /// The request has no WebSocket handshake of version 13.
-    NotAnUpgrade,
-    /// The token is not valid.
-    Session(Error),
-}
-
-/// The response to an upgrade request; the connection takes over the request's socket.
+/// The response to an upgrade request with a valid attach `token`; a `SessionStream` takes over the
+/// socket.
 pub async fn open(
     streams: Arc<Streams>,
     id: SessionId,
     token: &str,
     headers: &HeaderMap,
-) -> Result<Response<Body>, UpgradeError> {
-    let accept_key = upgrade::accept_key(headers).ok_or(UpgradeError::NotAnUpgrade)?;
-    let redeemed = streams.sessions.redeem(id, token);
-    let owner = redeemed.map_err(UpgradeError::Session)?;
+) -> Result<Response<Body>, RequestFault> {
+    let accept_key = upgrade::accept_key(headers).ok_or_else(|| {
+        let detail = "This path speaks WebSocket (RFC 6455, version 13).";
+        RequestFault::new(Code::InvalidRequest, detail)
+    })?;
+    let owner = streams.sessions.redeem(id, token)?;
     let tasks = streams.tasks.clone();
     let run = move |taken| tasks.track_future(run(streams, id, owner, taken));
     Ok(upgrade::response(&accept_key, SocketTakeover::new(run)))
 }
 
 async fn run(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: TakenSocket) {
-    let options = &streams.options;
-    let opened = upgrade::open(taken, options.write_deadline, options.frame_in_max);
+    let settings = &streams.settings;
+    let deadline = Duration::from_millis(settings.write_deadline_ms);
+    let opened = upgrade::open(taken, deadline, settings.frame_in_max_bytes);
     let Some((socket, permit)) = opened.await else {
         return;
     };

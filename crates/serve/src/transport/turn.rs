@@ -5,6 +5,7 @@ mod tally;
 mod counters;
 mod limits;
 mod selection;
+mod response;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,83 +13,127 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
-use turnwire_event::{Event, Position, Seq, Sub, TurnId};
-use turnwire_session::StreamGuard;
-use turnwire_session::{LiveSession, ReplayError};
+use turnwire_event::row::TurnRow;
+use turnwire_event::{Event, EventType, Position, Seq, Sub, TurnId};
+use turnwire_hub::RingEntry;
+use turnwire_session::{LiveSession, ReplayError, StreamGuard};
 use turnwire_wire::pc3::FrameCursor;
 
 use super::Streams;
-use super::carrier::Carrier;
-use super::carrier::close::CloseReason;
-use super::carrier::cursor::{Fill, FrameFormat, SessionCursor};
-use super::carrier::framing::Framing;
-use super::carrier::pending::{FrameTally, PendingWrites};
-use super::carrier::wire::{Backlog, Limits, Wire};
+use super::carrier::{
+    Backlog, Carrier, CloseReason, Fill, FrameFormat, FrameTally as _, Framing, Limits,
+    PendingWrites, SessionCursor, Wire,
+};
 use super::phase::ServerPhase;
 use counters::TurnCounters;
 use selection::TurnSelection;
 
-pub(crate) use tally::{MarkTally, word};
+pub(crate) use response::{head, open};
+use tally::word;
+pub(crate) use tally::{FrameMark, MarkTally};
 
 pub use counters::CountersByVersion;
-pub use limits::{StreamLimits, StreamPermit};
-pub use tally::FrameMark;
+pub use limits::StreamLimits;
+pub(crate) use limits::StreamPermit;
 
 /// One wire that streams turns: how its frames are written, skipped and counted.
-pub(crate) trait TurnFormat: FrameFormat<Tally = MarkTally<Self::Mark>> + Sync {
+pub(crate) trait TurnFormat: FrameFormat<Tally = MarkTally> + Sync {
     type Framing: Framing;
-    type Mark: FrameMark;
 
     /// The name of the gauge of open streams.
     const OPEN_STREAMS: &'static str;
 
-    /// Sent after silence, so that nothing on the way takes the connection for dead.
+    /// Sent after silence, so that no proxy closes the connection.
     const HEARTBEAT: &'static [u8];
 
-    /// Appends the frames of `event` that a client at `client_cursor` lacks; returns their word.
-    fn write_after(
+    /// Every kind of frame, fewer than 255. The methods below refer to kinds by their index here.
+    fn marks() -> Vec<FrameMark>;
+
+    /// Appends the frames of `event` that a client at `client_cursor` lacks; returns their kinds:
+    /// at most four, a byte each, the index plus one, the first frame lowest.
+    fn write_frames(
         self,
         event: &Event,
         client_cursor: Option<&FrameCursor>,
         out: &mut Vec<u8>,
-    ) -> u64;
+    ) -> u32;
+
+    /// Appends the end of a stream whose turn cannot be delivered to its end; returns its kinds as
+    /// [`write_frames`](Self::write_frames) does.
+    fn write_lost(self, turn: TurnId, out: &mut Vec<u8>) -> u32;
 
     /// The offset in `frames` behind the first `skip` of them.
     fn skip_frames(frames: &[u8], skip: usize) -> usize;
 
-    /// Appends the end of a stream whose turn cannot be delivered to its end; returns its word.
-    fn write_lost(self, turn: TurnId, out: &mut Vec<u8>) -> u64;
+    /// The kinds of the complete frames at the beginning of a slice that was written in part.
+    fn partial_marks(partial: &[u8]) -> impl Iterator<Item = u8>;
 
-    /// Counts the complete frames at the beginning of a slice that was written in part.
-    fn tally_partial(partial: &[u8]) -> Self::Tally;
+    /// The index of the last frame of a turn that ended with `terminal`.
+    fn last_frame(terminal: EventType) -> u8;
+
+    /// Like [`write_frames`](Self::write_frames), but returns the word that the ring keeps.
+    fn write_event(
+        self,
+        event: &Event,
+        client_cursor: Option<&FrameCursor>,
+        out: &mut Vec<u8>,
+    ) -> u64 {
+        let begin = out.len();
+        let marks = self.write_frames(event, client_cursor, out);
+        word(marks, out.len() - begin)
+    }
+
+    /// Appends all frames of an event in the ring: the [`FrameFormat::write`] of such a wire.
+    fn write_entry(self, entry: &RingEntry, out: &mut Vec<u8>) -> u64 {
+        match Event::read(&entry.bytes) {
+            Ok(event) => self.write_event(&event, None, out),
+            Err(error) => {
+                tracing::error!(at = %entry.head.position, %error, "an event cannot be read");
+                0
+            }
+        }
+    }
+}
+
+/// The tally of the complete frames at the beginning of a slice that was written in part.
+fn tally_partial<F: TurnFormat>(partial: &[u8]) -> MarkTally {
+    let mut tally = MarkTally::default();
+    F::partial_marks(partial).for_each(|mark| tally.count(mark, 1));
+    tally
 }
 
 /// A client's request for the stream of a turn.
-pub struct TurnRequest {
-    /// The turn, whether it waits, runs or has ended.
-    pub turn: TurnId,
+pub(crate) struct TurnRequest {
+    /// The turn, queued, running or ended.
+    pub(crate) turn: TurnId,
     /// A position before every event of the turn.
-    pub start: Position,
+    pub(crate) start: Position,
     /// The last frame that the client has.
-    pub client_cursor: Option<FrameCursor>,
-    /// When the request came that submitted the turn; none for a client that comes back.
-    pub submitted_at: Option<Instant>,
-    /// The client's attendance, if the submit has counted it already.
-    pub attendance: Option<StreamGuard>,
+    pub(crate) client_cursor: Option<FrameCursor>,
+    /// When the turn was submitted; `None` for a client that resumes.
+    pub(crate) submitted_at: Option<Instant>,
+    /// The client's attendance, if the submit has counted it already; else [`TurnStream::open`] does.
+    pub(crate) attendance: Option<StreamGuard>,
     /// Counts the stream as open for its owner.
-    pub permit: StreamPermit,
+    pub(crate) permit: StreamPermit,
 }
 
-/// True if the session has no event at the cursor. Transient events are not looked up: those
-/// after the last stored one do not survive a restart.
-pub fn is_ahead(live: &LiveSession, cursor: &FrameCursor) -> bool {
+/// True if `cursor` is ahead of the session. Transient events are not looked up: those after the last
+/// stored one do not survive a restart.
+pub(crate) fn is_ahead(live: &LiveSession, cursor: &FrameCursor) -> bool {
     let tail = live.ring.with_state(|_, tail, _| tail);
     let at = cursor.position;
     at.epoch != tail.epoch || at.seq > tail.seq
 }
 
-/// The last position that there can be before the first event of a turn.
-pub fn position_before(started: Position) -> Position {
+/// True if a client at `cursor` has the last frame of the turn: no frame will ever follow.
+pub(crate) fn is_complete<F: TurnFormat>(row: &TurnRow, cursor: &FrameCursor) -> bool {
+    let end = row.ended.zip(row.terminal.as_ref());
+    end.is_some_and(|(ended, (kind, _))| cursor.covers(ended, F::last_frame(*kind)))
+}
+
+/// The last possible position before the first event of a turn.
+pub(crate) fn position_before(started: Position) -> Position {
     Position {
         epoch: started.epoch,
         seq: Seq(started.seq.0.saturating_sub(1)),
@@ -96,26 +141,26 @@ pub fn position_before(started: Position) -> Position {
     }
 }
 
-/// The stream of one turn to one client. Dropping it is leaving the turn.
+/// The [`Wire`] of one turn to one client. Dropping it ends the attendance of the client.
 pub(crate) struct TurnStream<F: TurnFormat> {
     streams: Arc<Streams>,
     live: Arc<LiveSession>,
     cursor: SessionCursor,
     selection: TurnSelection<F>,
     attendance: Option<StreamGuard>,
-    counters: Arc<TurnCounters<F::Mark>>,
-    /// Taken when the first frame is out.
+    counters: Arc<TurnCounters>,
+    /// Taken when the first frame is written.
     submitted_at: Option<Instant>,
     _permit: StreamPermit,
 }
 
 impl<F: TurnFormat> TurnStream<F> {
-    /// Opens the stream of a turn, behind the client's cursor or from its start.
-    pub(crate) async fn open(
+    /// Opens the stream of a turn, behind the client's cursor or from its start. Its frames are
+    /// counted for a version of the agent's `definition`.
+    async fn open(
         streams: Arc<Streams>,
         live: Arc<LiveSession>,
-        format: F,
-        counters: Arc<TurnCounters<F::Mark>>,
+        (format, definition): (F, &str),
         request: TurnRequest,
     ) -> Result<Self, ReplayError> {
         let client_cursor = request.client_cursor;
@@ -131,29 +176,34 @@ impl<F: TurnFormat> TurnStream<F> {
         // will start after the tail.
         let since = client_cursor.map_or(request.start, |cursor| cursor.replay_start());
         let since = since.max(request.start).min(tail);
-        let selection = TurnSelection::new(request.turn, format, client_cursor);
+        let selection = TurnSelection {
+            turn: request.turn,
+            format,
+            client_cursor,
+            is_complete: false,
+        };
         Ok(Self {
             cursor: SessionCursor::open(&live, since, &selection).await?,
             selection,
+            counters: streams.turn_counters.get::<F>(definition),
             streams,
             live,
             attendance: Some(attendance),
-            counters,
             submitted_at: request.submitted_at,
             _permit: request.permit,
         })
     }
 
-    /// Counts the frames that a client which was too slow will not get (D-75).
+    /// Counts the frames that a client lost because it was too slow (D-75).
     fn record_dropped(&mut self, pending: &PendingWrites<F::Tally>) {
-        let partial = F::tally_partial(pending.partial());
-        let mut dropped = pending.frames().saturating_sub(partial.frames());
+        let partial = tally_partial::<F>(pending.partial());
+        let mut dropped = pending.frames.saturating_sub(partial.frames());
         if !self.cursor.is_replaying() {
             let is_complete = |selection: &TurnSelection<F>| selection.is_complete;
             let selection = &mut self.selection;
             dropped += self.cursor.remaining(&self.live, selection, is_complete);
         }
-        self.counters.record_dropped(dropped);
+        self.counters.dropped.increment(dropped);
         tracing::info!(
             session = %self.live.id,
             frames = dropped,
@@ -161,8 +211,8 @@ impl<F: TurnFormat> TurnStream<F> {
         );
     }
 
-    /// Puts the stream on its socket; `head` leaves with the first frames.
-    pub(crate) fn carrier(self, framing: F::Framing, head: Vec<u8>) -> Carrier<Self> {
+    /// The [`Carrier`] of the stream on its socket; `head` is written with the first frames.
+    fn carrier(self, framing: F::Framing, head: Vec<u8>) -> Carrier<Self> {
         let waker = Arc::new(AtomicWaker::new());
         let seat = self.live.ring.register(waker.clone());
         let mut pending = PendingWrites::new();
@@ -181,27 +231,24 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
     }
 
     fn limits(&self) -> Limits {
-        self.streams.options.limits()
+        Limits::new(&self.streams.settings)
     }
 
     fn backlog(&self) -> Backlog {
-        let has_rest = !self.is_complete();
+        let backlog = self.cursor.backlog(&self.live);
+        if !self.is_complete() {
+            return backlog;
+        }
         Backlog {
-            newest: self.live.ring.end(),
-            has_more: has_rest && self.cursor.has_more(&self.live),
-            lag: if has_rest {
-                self.cursor.lag(&self.live)
-            } else {
-                0
-            },
-            is_bounded: has_rest && !self.cursor.is_catching_up(),
-            has_ended: self.live.ring.is_closed(),
+            newest: backlog.newest,
+            has_ended: backlog.has_ended,
+            ..Backlog::default()
         }
     }
 
     /// The head alone may wait for the first frames.
     fn may_fill(&self, pending: &PendingWrites<F::Tally>) -> bool {
-        pending.frames() == 0 && !self.is_complete()
+        pending.frames == 0 && !self.is_complete()
     }
 
     async fn fill(&mut self, pending: &mut PendingWrites<F::Tally>) -> Result<bool, CloseReason> {
@@ -213,7 +260,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
             Ok(Fill::TooLarge(frames)) => {
                 let turn = self.selection.turn;
                 tracing::error!(%turn, "a frame is above 16 MiB: its stream ends without it");
-                self.counters.record_dropped(frames);
+                self.counters.dropped.increment(frames);
                 Err(CloseReason::FrameTooLarge)
             }
             Err(error) => Err(CloseReason::of_replay(&error, &self.live)),
@@ -229,7 +276,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
     }
 
     fn heartbeat_interval(&self) -> Option<Duration> {
-        Some(self.streams.options.heartbeat)
+        Some(Duration::from_millis(self.streams.settings.heartbeat_ms))
     }
 
     fn heartbeat(&mut self, pending: &mut PendingWrites<F::Tally>) -> Result<(), CloseReason> {
@@ -261,12 +308,10 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
             CloseReason::SessionDeleted | CloseReason::Quarantined | CloseReason::FrameTooLarge
         );
         if is_lost {
-            let (mut frame, mut tally) = (Vec::new(), F::Tally::default());
-            let word = self
-                .selection
-                .format
-                .write_lost(self.selection.turn, &mut frame);
-            tally.add(word, 0);
+            let (mut frame, mut tally) = (Vec::new(), MarkTally::default());
+            let selection = &self.selection;
+            let marks = selection.format.write_lost(selection.turn, &mut frame);
+            tally.add(word(marks, frame.len()), 0);
             pending.push(frame.into(), tally);
         }
         if reason == CloseReason::TooSlow {
@@ -274,9 +319,9 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
         }
     }
 
-    /// Counts the frames that are out of a slice written in part; then the client leaves the turn.
+    /// Counts the written frames of a partial slice; then the client leaves the turn.
     fn closed(&mut self, reason: CloseReason, pending: &PendingWrites<F::Tally>) {
-        let partial = F::tally_partial(pending.partial());
+        let partial = tally_partial::<F>(pending.partial());
         self.counters.record_sent(&partial);
         if let Some(attendance) = self.attendance.take()
             && reason == CloseReason::Draining

@@ -119,7 +119,7 @@ async fn invalid_or_too_many_days_are_problems() {
         (
             "from=2025-01-01&to=2026-01-02",
             "invalid_request",
-            "At most 366 days",
+            "from must be less than 366 days before to",
         ),
         ("from=2026-01-01&from=2026-01-01", "invalid_request", "once"),
         ("since=2026-01-01", "unknown_field", "since"),

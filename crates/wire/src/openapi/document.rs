@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operation::{FailureCode, OperationSpec, OperationTag, SuccessResponse};
+use super::operation::{OperationSpec, SuccessResponse};
 use super::parameter::{OperationParameter, PRINCIPAL, TENANT};
 use super::schemas::{DocumentSchemas, response_schema};
 use super::served::DocumentLimits;
-use super::table::operations;
+use super::table::tags;
 use crate::problem::{self, Code, MEDIA_TYPE};
 
 const DESCRIPTION: &str = "\
@@ -39,20 +39,16 @@ const QUERY_CODES: [Code; 2] = [Code::InvalidRequest, Code::UnknownField];
 /// Generates the OpenAPI document of a server with these limits from the table and the types.
 pub fn generate(limits: DocumentLimits) -> Value {
     let mut schemas = DocumentSchemas::new(limits);
-    let mut paths = Map::new();
-    for operation in operations() {
-        let path = paths
-            .entry(operation.path)
-            .or_insert_with(|| Value::Object(Map::new()));
-        path[operation.method.name().to_ascii_lowercase()] =
-            operation_json(operation, &mut schemas);
+    let (mut paths, mut tag_list) = (Map::new(), Vec::new());
+    for tag in tags() {
+        for operation in &tag.operations {
+            let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+            path[operation.method] = operation_json(tag.name, operation, &mut schemas);
+        }
+        tag_list.push(json!({ "name": tag.name, "description": tag.about }));
     }
     // The schema that every error response refers to.
     response_schema::<problem::Problem>(&mut schemas);
-    let tags: Vec<Value> = OperationTag::ALL
-        .iter()
-        .map(|tag| json!({ "name": tag.name(), "description": tag.about() }))
-        .collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -64,27 +60,22 @@ pub fn generate(limits: DocumentLimits) -> Value {
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "servers": [{ "url": "/" }],
         "security": [],
-        "tags": tags,
+        "tags": tag_list,
         "paths": paths,
         "components": { "schemas": schemas.into_components() },
     })
 }
 
-fn operation_json(operation: &OperationSpec, schemas: &mut DocumentSchemas) -> Value {
-    let identity: &[OperationParameter] = if operation.owned {
-        const { &[TENANT, PRINCIPAL] }
-    } else {
-        &[]
-    };
-    let parameters: Vec<Value> = operation
-        .parameters
-        .iter()
-        .chain(identity)
+fn operation_json(tag: &str, operation: &OperationSpec, schemas: &mut DocumentSchemas) -> Value {
+    let identity = operation.is_owned.then_some([TENANT, PRINCIPAL]);
+    let identity = identity.iter().flatten();
+    let parameters = operation.parameters.iter().chain(identity);
+    let parameters: Vec<Value> = parameters
         .map(|parameter| parameter_json(parameter, schemas))
         .collect();
     let mut out = json!({
         "operationId": operation.id,
-        "tags": [operation.tag.name()],
+        "tags": [tag],
         "summary": operation.summary,
         "description": operation.about,
     });
@@ -93,15 +84,15 @@ fn operation_json(operation: &OperationSpec, schemas: &mut DocumentSchemas) -> V
     }
     if let Some(body) = &operation.body {
         out["requestBody"] = json!({
-            "required": body.required,
+            "required": body.is_required,
             "content": { "application/json": {
                 "schema": (body.shape)(schemas),
-                "examples": (body.examples)(),
+                "examples": body.examples,
             } },
         });
     }
     let mut responses = Map::new();
-    for response in operation.responses {
+    for response in &operation.responses {
         responses.insert(response.status.to_string(), success_json(response, schemas));
     }
     for (status, codes) in failures(operation) {
@@ -114,8 +105,8 @@ fn operation_json(operation: &OperationSpec, schemas: &mut DocumentSchemas) -> V
 fn parameter_json(parameter: &OperationParameter, schemas: &mut DocumentSchemas) -> Value {
     json!({
         "name": parameter.name,
-        "in": parameter.place.name(),
-        "required": parameter.required,
+        "in": parameter.place,
+        "required": parameter.is_required,
         "description": parameter.about,
         "schema": (parameter.shape)(schemas),
     })
@@ -123,20 +114,20 @@ fn parameter_json(parameter: &OperationParameter, schemas: &mut DocumentSchemas)
 
 fn success_json(response: &SuccessResponse, schemas: &mut DocumentSchemas) -> Value {
     let mut out = json!({ "description": response.about });
-    for (kind, shape) in response.contents {
+    for (kind, shape) in &response.contents {
         out["content"][*kind] = json!({ "schema": shape(schemas) });
     }
-    for header in response.headers {
+    for header in &response.headers {
         out["headers"][header.name] = json!({
             "description": header.about,
             "required": true,
             "schema": (header.shape)(schemas),
         });
     }
-    for link in response.links {
+    for link in &response.links {
         out["links"][link.operation] = json!({
             "operationId": link.operation,
-            "parameters": { link.parameter: link.value },
+            "parameters": { "id": link.value },
         });
     }
     out
@@ -144,22 +135,17 @@ fn success_json(response: &SuccessResponse, schemas: &mut DocumentSchemas) -> Va
 
 /// The codes that an operation can fail with, by status.
 fn failures(operation: &OperationSpec) -> Vec<(u16, Vec<Code>)> {
-    let with_own_status =
-        |codes: &'static [Code]| codes.iter().map(|&code| FailureCode::Default(code));
-    let mut failures: Vec<FailureCode> = with_own_status(&COMMON_CODES).collect();
-    if operation.owned {
-        failures.extend(with_own_status(&IDENTITY_CODES));
-        let codes: &[Code] = if operation.body.is_some() {
-            &BODY_CODES
-        } else {
-            &QUERY_CODES
-        };
-        failures.extend(with_own_status(codes));
+    let mut codes = COMMON_CODES.to_vec();
+    if operation.is_owned {
+        codes.extend(IDENTITY_CODES);
+        match operation.body {
+            Some(_) => codes.extend(BODY_CODES),
+            None => codes.extend(QUERY_CODES),
+        }
     }
-    failures.extend(operation.problems);
+    let common = codes.into_iter().map(|code| (code.status(), code));
     let mut by_status: Vec<(u16, Vec<Code>)> = Vec::new();
-    for problem in failures {
-        let (status, code) = (problem.status(), problem.code());
+    for (status, code) in common.chain(operation.failures.iter().copied()) {
         match by_status.iter_mut().find(|(listed, _)| *listed == status) {
             None => by_status.push((status, vec![code])),
             Some((_, codes)) if codes.contains(&code) => {}

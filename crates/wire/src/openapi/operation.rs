@@ -1,118 +1,169 @@
-//! An operation of the API: method, path, request, responses and failures.
+//! An operation of the API: method, path, request, responses and failures. [`get`], [`post`] and
+//! [`delete`] start one, and its methods add the rest.
 
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+use turnwire_event::SessionId;
 
 use super::parameter::OperationParameter;
-use super::schemas::SchemaFn;
+use super::schemas::{SchemaFn, request_schema, response_schema};
 use crate::problem::Code;
+use crate::rest::turn::TurnName;
 
-/// The HTTP methods of the API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "each is its own name")]
-pub(super) enum OperationMethod {
-    Get,
-    Post,
-    Delete,
-}
-
-impl OperationMethod {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-/// The group of an operation in the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OperationTag {
-    Sessions,
-    Turns,
-    Chat,
-    Record,
-    Problems,
-    Operations,
-}
-
-impl OperationTag {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Sessions,
-        Self::Turns,
-        Self::Chat,
-        Self::Record,
-        Self::Problems,
-        Self::Operations,
-    ];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Sessions => "sessions",
-            Self::Turns => "turns",
-            Self::Chat => "chat",
-            Self::Record => "record",
-            Self::Problems => "problems",
-            Self::Operations => "operations",
-        }
-    }
-
-    pub(super) const fn about(self) -> &'static str {
-        match self {
-            Self::Sessions => "Conversations and access to their streams.",
-            Self::Turns => "One user input and everything done to answer it.",
-            Self::Chat => "A turn whose response is its own stream of server-sent events.",
-            Self::Record => "Stored messages, events and calls.",
-            Self::Problems => "The meaning of every error.",
-            Self::Operations => "Monitoring and operation of the server.",
-        }
-    }
-}
+const JSON: &str = "application/json";
 
 /// One operation of the API.
 pub(super) struct OperationSpec {
-    pub method: OperationMethod,
+    /// The method in lower case.
+    pub(super) method: &'static str,
     /// The path with parameter names in braces.
-    pub path: &'static str,
+    pub(super) path: &'static str,
     /// The `operationId`, the name of the operation in generated clients.
-    pub id: &'static str,
-    pub(super) tag: OperationTag,
+    pub(super) id: &'static str,
     pub(super) summary: &'static str,
     pub(super) about: &'static str,
     /// True if the headers of the request name its tenant and principal.
-    pub(super) owned: bool,
-    pub(super) parameters: &'static [OperationParameter],
+    pub(super) is_owned: bool,
+    pub(super) parameters: Vec<OperationParameter>,
     pub(super) body: Option<RequestBody>,
-    pub(super) responses: &'static [SuccessResponse],
-    pub(super) problems: &'static [FailureCode],
+    pub(super) responses: Vec<SuccessResponse>,
+    /// The codes that the operation can fail with, besides those of all operations of its kind,
+    /// with the status of the response.
+    pub(super) failures: Vec<(u16, Code)>,
 }
 
 /// The body of a request.
 pub(super) struct RequestBody {
     pub(super) shape: SchemaFn,
-    pub(super) required: bool,
-    pub(super) examples: fn() -> Value,
+    pub(super) is_required: bool,
+    pub(super) examples: Value,
+}
+
+/// Starts a `GET` operation with its path, `operationId` and summary.
+pub(super) fn get(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
+    OperationSpec {
+        method: "get",
+        path,
+        id,
+        summary,
+        about: "",
+        is_owned: true,
+        parameters: Vec::new(),
+        body: None,
+        responses: Vec::new(),
+        failures: Vec::new(),
+    }
+}
+
+/// Starts a `POST` operation.
+pub(super) fn post(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
+    let method = "post";
+    OperationSpec {
+        method,
+        ..get(path, id, summary)
+    }
+}
+
+/// Starts a `DELETE` operation.
+pub(super) fn delete(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
+    let method = "delete";
+    OperationSpec {
+        method,
+        ..get(path, id, summary)
+    }
+}
+
+impl OperationSpec {
+    /// Adds the `description` that the document shows below the summary.
+    pub(super) fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// Declares that the operation reads no headers with tenant and principal.
+    pub(super) fn without_owner(mut self) -> Self {
+        self.is_owned = false;
+        self
+    }
+
+    pub(super) fn parameter(mut self, parameter: OperationParameter) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// Adds the id of a session in the path.
+    pub(super) fn session(self) -> Self {
+        let shape = request_schema::<SessionId>;
+        self.parameter(OperationParameter::path("id", "The session.", shape))
+    }
+
+    /// Adds the id of a turn in the path.
+    pub(super) fn turn(self) -> Self {
+        let (about, shape) = (
+            "The turn, by its turn id or its response id.",
+            request_schema::<TurnName>,
+        );
+        self.parameter(OperationParameter::path("id", about, shape))
+    }
+
+    pub(super) fn query(self, name: &'static str, about: &'static str, shape: SchemaFn) -> Self {
+        self.parameter(OperationParameter::query(name, about, shape))
+    }
+
+    /// Adds the parameters of a list whose items have ids of the type `T`, and their failure.
+    pub(super) fn page<T: JsonSchema>(self, limit: SchemaFn) -> Self {
+        let before = "Only items before this one: `next` of the previous page.";
+        self.query("limit", "The page size.", limit)
+            .query("before", before, request_schema::<T>)
+            .fails(&[Code::InvalidCursor])
+    }
+
+    /// Adds a body that every request must have.
+    pub(super) fn body<T: JsonSchema>(mut self, examples: Value) -> Self {
+        self.body = Some(RequestBody {
+            shape: request_schema::<T>,
+            is_required: true,
+            examples,
+        });
+        self
+    }
+
+    /// Adds a body that a request may omit.
+    pub(super) fn optional_body<T: JsonSchema>(self, examples: Value) -> Self {
+        let mut operation = self.body::<T>(examples);
+        operation
+            .body
+            .iter_mut()
+            .for_each(|body| body.is_required = false);
+        operation
+    }
+
+    pub(super) fn response(mut self, response: SuccessResponse) -> Self {
+        self.responses.push(response);
+        self
+    }
+
+    /// Adds a response with a JSON body.
+    pub(super) fn json<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
+        self.response(SuccessResponse::json::<T>(status, about))
+    }
+
+    /// Adds codes that the operation can fail with.
+    pub(super) fn fails(mut self, codes: &[Code]) -> Self {
+        let failures = codes.iter().map(|&code| (code.status(), code));
+        self.failures.extend(failures);
+        self
+    }
 }
 
 /// A successful response with its status.
 pub(super) struct SuccessResponse {
     pub(super) status: u16,
     pub(super) about: &'static str,
-    pub(super) contents: &'static [(&'static str, SchemaFn)],
-    pub(super) headers: &'static [ResponseHeader],
-    pub(super) links: &'static [ResponseLink],
-}
-
-impl SuccessResponse {
-    pub(super) const fn new(status: u16, about: &'static str) -> Self {
-        Self {
-            status,
-            about,
-            contents: &[],
-            headers: &[],
-            links: &[],
-        }
-    }
+    /// Media types with their schemas.
+    pub(super) contents: Vec<(&'static str, SchemaFn)>,
+    pub(super) headers: Vec<ResponseHeader>,
+    pub(super) links: Vec<ResponseLink>,
 }
 
 /// A header that the response always has.
@@ -122,33 +173,52 @@ pub(super) struct ResponseHeader {
     pub(super) shape: SchemaFn,
 }
 
-/// A link: a value of the response is a parameter of another operation.
+/// A link: a value of the response is the parameter `id` of another operation.
 pub(super) struct ResponseLink {
     pub(super) operation: &'static str,
-    pub(super) parameter: &'static str,
     pub(super) value: &'static str,
 }
 
-/// A code that the operation can fail with, besides those of all operations of its kind.
-#[derive(Clone, Copy)]
-pub(super) enum FailureCode {
-    /// With the status of the code.
-    Default(Code),
-    /// With a status other than that of the code.
-    WithStatus(Code, u16),
-}
-
-impl FailureCode {
-    pub(super) const fn code(self) -> Code {
-        match self {
-            Self::Default(code) | Self::WithStatus(code, _) => code,
+impl SuccessResponse {
+    pub(super) fn new(status: u16, about: &'static str) -> Self {
+        Self {
+            status,
+            about,
+            contents: Vec::new(),
+            headers: Vec::new(),
+            links: Vec::new(),
         }
     }
 
-    pub(super) const fn status(self) -> u16 {
-        match self {
-            Self::Default(code) => code.status(),
-            Self::WithStatus(_, status) => status,
-        }
+    pub(super) fn json<T: JsonSchema>(status: u16, about: &'static str) -> Self {
+        Self::new(status, about).content(JSON, response_schema::<T>)
+    }
+
+    pub(super) fn content(mut self, media_type: &'static str, shape: SchemaFn) -> Self {
+        self.contents.push((media_type, shape));
+        self
+    }
+
+    pub(super) fn header(
+        mut self,
+        name: &'static str,
+        about: &'static str,
+        shape: SchemaFn,
+    ) -> Self {
+        self.headers.push(ResponseHeader { name, about, shape });
+        self
+    }
+
+    /// Adds the path of the created resource.
+    pub(super) fn location(self, about: &'static str) -> Self {
+        self.header("Location", about, |_| json!({ "type": "string" }))
+    }
+
+    /// Adds links to `operations`, whose `id` is `value` of the response.
+    pub(super) fn links(mut self, value: &'static str, operations: &[&'static str]) -> Self {
+        let links = operations.iter();
+        self.links
+            .extend(links.map(|&operation| ResponseLink { operation, value }));
+        self
     }
 }

@@ -55,13 +55,11 @@ impl DocumentSchemas {
         let mut all = self.response_schema.take_definitions(true);
         let mut event = turnwire_event::schema::event();
         rename_refs(&mut event);
-        let parts = event.as_object_mut();
-        let parts = parts.and_then(|event| {
+        if let Some(event) = event.as_object_mut() {
             event.remove("$schema");
-            event.remove("$defs")
-        });
-        if let Some(Value::Object(parts)) = parts {
-            merge(&mut all, parts);
+            if let Some(Value::Object(parts)) = event.remove("$defs") {
+                merge(&mut all, parts);
+            }
         }
         let request_schema = self.request_schema.take_definitions(true);
         debug_assert!(
@@ -88,23 +86,14 @@ fn merge(all: &mut Map<String, Value>, additional: Map<String, Value>) {
 
 /// Changes references to `$defs` into references to the schemas of the document.
 fn rename_refs(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            for (key, inner) in map {
-                match inner {
-                    Value::String(text) if key == "$ref" => {
-                        *text = text.replace("#/$defs/", SCHEMA_PREFIX);
-                    }
-                    Value::Null
-                    | Value::Bool(_)
-                    | Value::Number(_)
-                    | Value::String(_)
-                    | Value::Array(_)
-                    | Value::Object(_) => rename_refs(inner),
-                }
+    if let Value::Object(map) = value {
+        for (key, inner) in map {
+            if let (true, Value::String(text)) = (key == "$ref", &mut *inner) {
+                *text = text.replace("#/$defs/", SCHEMA_PREFIX);
             }
+            rename_refs(inner);
         }
-        Value::Array(items) => items.iter_mut().for_each(rename_refs),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    } else if let Value::Array(items) = value {
+        items.iter_mut().for_each(rename_refs);
     }
 }

@@ -1,41 +1,57 @@
 //! All operations of the API, one file per topic.
 
 mod session;
-mod turn;
 mod approval;
+mod turn;
 mod chat;
 mod record;
 mod service;
 
-use serde_json::{Value, json};
+use super::operation::OperationSpec;
+use crate::problem::Code;
 
-use super::operation::{OperationSpec, SuccessResponse};
-use super::schemas::{DocumentSchemas, SchemaFn};
+/// A group of operations in the document.
+pub(super) struct OperationTag {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) operations: Vec<OperationSpec>,
+}
 
-/// Every operation of the API, in the order of the document.
-pub(super) fn operations() -> impl Iterator<Item = &'static OperationSpec> {
+/// The groups with every operation of the API, in the order of the document.
+pub(super) fn tags() -> [OperationTag; 6] {
     [
-        session::OPERATIONS,
-        turn::OPERATIONS,
-        approval::OPERATIONS,
-        chat::OPERATIONS,
-        record::OPERATIONS,
-        service::OPERATIONS,
+        session::tag(),
+        turn::tag(),
+        chat::tag(),
+        record::tag(),
+        service::problems(),
+        service::operations(),
     ]
-    .into_iter()
-    .flatten()
 }
 
-const JSON: &str = "application/json";
+/// The failures of reading a session.
+const SESSION_READ: &[Code] = &[
+    Code::SessionNotFound,
+    Code::TooManyRequests,
+    Code::SessionQuarantined,
+];
 
-/// A 200 response with a body.
-const fn ok(about: &'static str, contents: &'static [(&'static str, SchemaFn)]) -> SuccessResponse {
-    let mut response = SuccessResponse::new(200, about);
-    response.contents = contents;
-    response
-}
+/// The failures of reading or cancelling a turn.
+const TURN_READ: &[Code] = &[
+    Code::TurnNotFound,
+    Code::TooManyRequests,
+    Code::SessionQuarantined,
+];
 
-/// The schema of plain text.
-fn text(_: &mut DocumentSchemas) -> Value {
-    json!({ "type": "string" })
-}
+/// The failures of a submit.
+const SUBMIT: &[Code] = &[
+    Code::SessionNotFound,
+    Code::TurnInFlight,
+    Code::UnsupportedContent,
+    Code::IdempotencyMismatch,
+    Code::QueueFull,
+    Code::TooManyRequests,
+    Code::Draining,
+    Code::SessionQuarantined,
+    Code::StorageFull,
+];

@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::operation::OperationMethod;
-use super::table::operations;
+use super::operation::OperationSpec;
+use super::table::tags;
 use super::{DocumentLimits, generate};
+
+fn operations() -> impl Iterator<Item = OperationSpec> {
+    tags().into_iter().flat_map(|tag| tag.operations)
+}
 
 fn refs<'a>(value: &'a Value, references: &mut BTreeSet<&'a str>) {
     match value {
@@ -44,8 +48,7 @@ fn operations_are_documented_with_path_parameters() {
     let mut ids = BTreeSet::new();
     let mut count = 0;
     for operation in operations() {
-        let method = operation.method.name().to_ascii_lowercase();
-        let operation_json = &document["paths"][operation.path][&method];
+        let operation_json = &document["paths"][operation.path][operation.method];
         assert_eq!(operation_json["operationId"], operation.id);
         assert!(ids.insert(operation.id), "{} twice", operation.id);
         let inside = operation.path.split(['{', '}']).skip(1).step_by(2);
@@ -60,7 +63,7 @@ fn operations_are_documented_with_path_parameters() {
             .collect();
         assert_eq!(parameter_names, in_path, "{}", operation.path);
         assert_eq!(
-            operation.method == OperationMethod::Post,
+            operation.method == "post",
             operation_json["requestBody"].is_object()
         );
         count += 1;
@@ -84,7 +87,7 @@ fn links_refer_to_existing_operations() {
     let mut links = 0;
     for link in operations().flat_map(|o| o.responses).flat_map(|a| a.links) {
         assert!(
-            parameters[link.operation].contains(&link.parameter),
+            parameters[link.operation].contains(&"id"),
             "{}",
             link.operation
         );

@@ -23,7 +23,7 @@ pub struct FrameCursor {
     pub frame: Option<u8>,
 }
 
-/// A text that is not a [`Cursor`].
+/// A text that is not a [`FrameCursor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the id of a frame: it is `evt_…` or `evt_…-0`, as it came on an `id:` line")]
 pub struct InvalidCursor;

@@ -6,6 +6,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::mark::Mark;
+
 /// A block, decoded by [`decode`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum DecodedBlock {
@@ -17,7 +19,7 @@ pub enum DecodedBlock {
     Done,
 }
 
-/// A frame: the envelope and the [`Payload`].
+/// A frame: the envelope and the [`FramePayload`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecodedFrame {
     /// The version of the wire, such as `0.5`.
@@ -213,26 +215,10 @@ pub struct ErrorDetail {
 impl FramePayload {
     /// True if the frame ends the turn.
     pub const fn is_terminal(&self) -> bool {
-        match self {
-            Self::Completed | Self::Cancelled { .. } => true,
-            Self::Error { is_final, .. } => *is_final,
-            Self::ResponseId
-            | Self::Episode { .. }
-            | Self::Thinking { .. }
-            | Self::Reasoning { .. }
-            | Self::Text { .. }
-            | Self::ToolCall { .. }
-            | Self::ToolCompleted { .. }
-            | Self::Status { .. }
-            | Self::DataLoading { .. }
-            | Self::DataLoaded { .. }
-            | Self::Component { .. }
-            | Self::McpListToolsStart(_)
-            | Self::McpListToolsCompleted(_)
-            | Self::McpSessionStart(_)
-            | Self::McpSessionProgress(_)
-            | Self::Usage(_) => false,
-        }
+        matches!(
+            self,
+            Self::Completed | Self::Cancelled { .. } | Self::Error { is_final: true, .. }
+        )
     }
 }
 
@@ -252,29 +238,6 @@ pub enum DecodeError {
     },
 }
 
-/// The frame types of [`Payload`].
-const KNOWN_TYPES: [&str; 19] = [
-    "response_id",
-    "episode",
-    "thinking",
-    "reasoning",
-    "text",
-    "tool_call",
-    "tool_completed",
-    "status",
-    "data_loading",
-    "data_loaded",
-    "component",
-    "mcp_list_tools_start",
-    "mcp_list_tools_completed",
-    "mcp_session_start",
-    "mcp_session_progress",
-    "usage",
-    "completed",
-    "cancelled",
-    "error",
-];
-
 #[derive(Deserialize)]
 struct FrameEnvelope {
     event_type: String,
@@ -288,7 +251,7 @@ pub fn decode(event: &str, data: &str) -> Result<DecodedBlock, DecodeError> {
     if event.is_empty() && data == "[DONE]" {
         return Ok(DecodedBlock::Done);
     }
-    if !KNOWN_TYPES.contains(&event) {
+    if !Mark::ALL.iter().any(|mark| mark.event_type() == event) {
         return Ok(DecodedBlock::Unknown(event.to_owned()));
     }
     let envelope: FrameEnvelope = serde_json::from_str(data)?;

@@ -46,13 +46,8 @@ impl<'a> FailureDetail<'a> {
                 detail.reason = error.reason;
             }
             ErrorCode::PartialFanOut => {
-                detail.failed = Some(
-                    error
-                        .failed
-                        .iter()
-                        .filter_map(Self::fan_out_entry)
-                        .collect(),
-                );
+                let failed = error.failed.iter().filter_map(Self::fan_out_entry);
+                detail.failed = Some(failed.collect());
             }
         }
         detail
@@ -61,12 +56,11 @@ impl<'a> FailureDetail<'a> {
     /// One failure of a fan-out, of a sub-agent or an enricher, in the form it has alone (S1-092).
     /// `None` for other codes.
     fn fan_out_entry(error: &'a TurnError) -> Option<Self> {
-        match error.code {
-            ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError => {
-                Some(Self::for_code(error.code, error))
-            }
-            ErrorCode::InternalError | ErrorCode::RateLimitError | ErrorCode::PartialFanOut => None,
-        }
+        let is_entry = matches!(
+            error.code,
+            ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError
+        );
+        is_entry.then(|| Self::for_code(error.code, error))
     }
 }
 
@@ -87,20 +81,19 @@ pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
 
 /// Writes the terminal frame of a failed turn. Version 0.4 has the general codes only (D-22).
 pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
-    let (mark, code) = match (writer.version, error.code) {
-        (WireVersion::V04 | WireVersion::V05, code @ ErrorCode::InternalError) => {
-            (Mark::ErrorInternal, code)
-        }
-        (WireVersion::V04 | WireVersion::V05, code @ ErrorCode::RateLimitError) => {
-            (Mark::ErrorRateLimit, code)
-        }
-        (WireVersion::V05, code @ ErrorCode::SubAgentFailed) => (Mark::ErrorSubAgent, code),
-        (WireVersion::V05, code @ ErrorCode::CcsEnvelopeError) => (Mark::ErrorEnvelope, code),
-        (WireVersion::V05, code @ ErrorCode::PartialFanOut) => (Mark::ErrorFanOut, code),
+    let code = match (writer.version, error.code) {
         (
             WireVersion::V04,
             ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut,
-        ) => (Mark::ErrorInternal, ErrorCode::InternalError),
+        ) => ErrorCode::InternalError,
+        (WireVersion::V04 | WireVersion::V05, code) => code,
+    };
+    let mark = match code {
+        ErrorCode::InternalError => Mark::ErrorInternal,
+        ErrorCode::RateLimitError => Mark::ErrorRateLimit,
+        ErrorCode::SubAgentFailed => Mark::ErrorSubAgent,
+        ErrorCode::CcsEnvelopeError => Mark::ErrorEnvelope,
+        ErrorCode::PartialFanOut => Mark::ErrorFanOut,
     };
     write_error(writer, mark, &FailureDetail::for_code(code, error));
 }

@@ -1,6 +1,6 @@
 //! The kinds of frames that the metrics count.
 //!
-//! A [`Mark`] is one kind: its event type, its code, and whether it ends the turn. [`Marks`] are the
+//! A [`Mark`] is one kind: its event type, its code, and whether it ends the turn. [`FrameKinds`] are the
 //! kinds of the frames of one event, in order, packed into an integer that is stored beside the
 //! bytes of the frames. A new kind of frame is a new line of the table.
 
@@ -108,10 +108,7 @@ marks! {
 }
 
 impl Mark {
-    /// The number of kinds.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// The index in [`Mark::ALL`], below [`Mark::COUNT`].
+    /// The index in [`Mark::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -140,12 +137,10 @@ impl Mark {
 
     /// The code of the cancel that ended the turn, in either version.
     pub const fn cancel_code(self) -> Option<&'static str> {
-        match self.turn_effect() {
-            TurnEffect::Cancelled(code) => Some(code),
-            TurnEffect::Continues
-            | TurnEffect::Completed
-            | TurnEffect::Failed(_)
-            | TurnEffect::Reported(_) => None,
+        if let TurnEffect::Cancelled(code) = self.turn_effect() {
+            Some(code)
+        } else {
+            None
         }
     }
 }
@@ -158,13 +153,6 @@ impl FrameKinds {
     /// The value for an event without frames.
     pub const NONE: Self = Self(0);
     const MAX: usize = 4;
-
-    /// Unpacks the value of [`Marks::bits`]. Bytes that are not a kind are skipped.
-    pub fn from_bits(bits: u32) -> Self {
-        let mut marks = Self::NONE;
-        marks.extend(Self(bits).iter());
-        marks
-    }
 
     /// The packed value; 0 means no frame.
     pub const fn bits(self) -> u32 {
@@ -192,14 +180,6 @@ impl FrameKinds {
         debug_assert!(self.len() < Self::MAX, "no event gives so many frames");
         let byte = mark as u32 + 1;
         self.0 |= byte.checked_shl(self.len() as u32 * u8::BITS).unwrap_or(0);
-    }
-}
-
-impl Extend<Mark> for FrameKinds {
-    fn extend<I: IntoIterator<Item = Mark>>(&mut self, marks: I) {
-        for mark in marks {
-            self.push(mark);
-        }
     }
 }
 
@@ -245,26 +225,18 @@ mod tests {
 
     #[test]
     fn every_kind_fits_into_a_nonzero_byte() {
-        assert!(Mark::COUNT < usize::from(u8::MAX));
+        assert!(Mark::ALL.len() < usize::from(u8::MAX));
     }
 
     proptest! {
         #[test]
-        fn packed_kinds_keep_their_order(indexes in prop::collection::vec(0..Mark::COUNT, 0..=4)) {
+        fn packed_kinds_keep_their_order(indexes in prop::collection::vec(0..Mark::ALL.len(), 0..=4)) {
             let expected: Vec<Mark> = indexes.iter().map(|&at| Mark::ALL[at]).collect();
             let mut marks = FrameKinds::NONE;
-            marks.extend(expected.iter().copied());
+            expected.iter().for_each(|mark| marks.push(*mark));
             prop_assert_eq!(marks.len(), expected.len());
             prop_assert_eq!(marks.is_empty(), expected.is_empty());
-            prop_assert_eq!(FrameKinds::from_bits(marks.bits()), marks);
             prop_assert_eq!(marks.iter().collect::<Vec<_>>(), expected);
-        }
-
-        #[test]
-        fn unpacking_any_integer_is_consistent(bits in any::<u32>()) {
-            let marks = FrameKinds::from_bits(bits);
-            prop_assert_eq!(marks.iter().count(), marks.len());
-            prop_assert_eq!(FrameKinds::from_bits(marks.bits()), marks);
         }
     }
 }

@@ -88,31 +88,16 @@ fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
         Body::TextDelta(delta) if delta.text.is_empty() => {}
         Body::TextDelta(delta) => write_chunk(writer, Mark::Text, &delta.text),
         Body::ToolCalled(body) => {
-            write_tool(
-                writer,
-                Mark::ToolCall,
-                body.tool_use_id,
-                &body.tool_name,
-                body.tool_type,
-            );
+            let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
+            write_tool(writer, Mark::ToolCall, tool);
         }
         Body::ToolCompleted(body) => {
-            write_tool(
-                writer,
-                Mark::ToolCompleted,
-                body.tool_use_id,
-                &body.tool_name,
-                body.tool_type,
-            );
+            let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
+            write_tool(writer, Mark::ToolCompleted, tool);
         }
         Body::ToolFailed(body) if body.called => {
-            write_tool(
-                writer,
-                Mark::ToolCompleted,
-                body.tool_use_id,
-                &body.tool_name,
-                body.tool_type,
-            );
+            let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
+            write_tool(writer, Mark::ToolCompleted, tool);
         }
         Body::StatusEmitted(emitted) => write_status(writer, emitted),
         Body::DataLoading(loading) => {
@@ -180,7 +165,11 @@ fn write_chunk(writer: &mut BlockWriter<'_>, mark: Mark, text: &str) {
     });
 }
 
-fn write_tool(writer: &mut BlockWriter<'_>, mark: Mark, id: ToolUseId, name: &str, kind: ToolType) {
+fn write_tool(
+    writer: &mut BlockWriter<'_>,
+    mark: Mark,
+    (id, name, kind): (ToolUseId, &str, ToolType),
+) {
     #[derive(Serialize)]
     struct ToolCallFields<'a> {
         id: ToolUseId,

@@ -19,7 +19,7 @@ pub enum WireVersion {
     V05,
 }
 
-/// A text that is not a [`Version`].
+/// A text that is not a [`WireVersion`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a version of the chat wire: it speaks 0.5 and 0.4")]
 pub struct InvalidVersion;

@@ -1,44 +1,19 @@
 //! The description of each code for the pages at `/problems/<code>`: its meaning, when it occurs,
 //! what to do, and whether to retry.
 
-mod texts;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+pub use super::code::{ProblemHelp, RetryAdvice};
 use super::{Code, Problem};
-
-/// Whether the same request can succeed later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Retry"))]
-#[serde(rename_all = "snake_case")]
-pub enum RetryAdvice {
-    /// The same request fails again.
-    No,
-    /// Another condition must change first; `what_to_do` names it.
-    AfterChange,
-    /// The request may succeed later: wait for `Retry-After`, or with growing delays.
-    Later,
-}
-
-/// The texts about one [`Code`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProblemHelp {
-    /// The meaning of the code in one sentence.
-    pub meaning: &'static str,
-    /// The conditions under which the server responds with the code.
-    pub when: &'static str,
-    /// The action that resolves the problem.
-    pub what_to_do: &'static str,
-    /// Whether to repeat the request.
-    pub retry: RetryAdvice,
-}
 
 /// 200 of `GET /problems/{code}` as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ProblemType"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "ProblemType")
+)]
 pub struct ProblemDescription {
     /// The `type` of such problems: the path of this description.
     #[serde(rename = "type")]
@@ -63,8 +38,11 @@ pub struct ProblemDescription {
 
 /// 200 of `GET /problems` as JSON, ordered by status.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ProblemTypeList"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "ProblemTypeList")
+)]
 pub struct ProblemList {
     /// One entry per code.
     pub problems: Vec<ProblemDescription>,
@@ -83,7 +61,7 @@ impl From<Code> for ProblemDescription {
     fn from(code: Code) -> Self {
         let help = code.help();
         let mut example = Problem::new(code, help.meaning, "4bf92f3577b34da6a3ce929d0e0e4736");
-        example.extra = extra(code);
+        example.extra = example_members(code);
         Self {
             kind: code.kind().to_owned(),
             code: code.name().to_owned(),
@@ -99,54 +77,31 @@ impl From<Code> for ProblemDescription {
 }
 
 /// The further members of an example problem.
-fn extra(code: Code) -> Map<String, Value> {
-    let pairs = match code {
-        Code::MalformedJson => json!({"line": 1, "column": 12}),
-        Code::InvalidCursor => json!({"field": "since"}),
-        Code::TurnInFlight => json!({
-            "turn_id": "01KBZ4M0XQ6V9D7T3C2N8R5HJA",
-            "response_id": "resp_01KBZ4M0XQ6V9D7T3C2N8R5HJA",
-        }),
-        Code::ApprovalResolved => json!({"approval_id": "appr_01KBZ4M0XQ6V9D7T3C2N8R5HJA"}),
-        Code::BodyTooLarge => json!({"limit_bytes": 1_048_576}),
-        Code::InvalidRequest => json!({"field": "message"}),
-        Code::UnknownField => json!({"field": "mesage", "line": 1, "column": 10}),
-        Code::UnsupportedContent => json!({"content_type": "image"}),
-        Code::InvalidFilter => json!({"field": "types"}),
-        Code::TenantRequired
-        | Code::TenantInvalid
-        | Code::Unauthorized
-        | Code::HostNotAllowed
-        | Code::OriginNotAllowed
-        | Code::NotFound
-        | Code::SessionNotFound
-        | Code::TurnNotFound
-        | Code::MessageNotFound
-        | Code::ApprovalNotFound
-        | Code::MethodNotAllowed
-        | Code::RequestTimeout
-        | Code::TurnNotPaused
-        | Code::StreamingDisabled
-        | Code::StepConflict
-        | Code::WireVersionMismatch
-        | Code::CursorExpired
-        | Code::ReplayExpired
-        | Code::UnsupportedMediaType
-        | Code::IdempotencyMismatch
-        | Code::ModeUnsupported
-        | Code::QueueFull
-        | Code::TooManyRequests
-        | Code::Internal
-        | Code::Draining
-        | Code::SessionQuarantined
-        | Code::StorageFull => Value::Null,
-    };
-    match pairs {
-        Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Map::new()
-        }
-    }
+fn example_members(code: Code) -> Map<String, Value> {
+    const TURN: &str = "01KBZ4M0XQ6V9D7T3C2N8R5HJA";
+    let examples = [
+        (Code::MalformedJson, json!({"line": 1, "column": 12})),
+        (Code::InvalidCursor, json!({"field": "since"})),
+        (
+            Code::TurnInFlight,
+            json!({"turn_id": TURN, "response_id": format!("resp_{TURN}")}),
+        ),
+        (
+            Code::ApprovalResolved,
+            json!({"approval_id": format!("appr_{TURN}")}),
+        ),
+        (Code::BodyTooLarge, json!({"limit_bytes": 1_048_576})),
+        (Code::InvalidRequest, json!({"field": "message"})),
+        (
+            Code::UnknownField,
+            json!({"field": "mesage", "line": 1, "column": 10}),
+        ),
+        (Code::UnsupportedContent, json!({"content_type": "image"})),
+        (Code::InvalidFilter, json!({"field": "types"})),
+    ];
+    let example = examples.iter().find(|(other, _)| *other == code);
+    let members = example.and_then(|(_, members)| members.as_object());
+    members.cloned().unwrap_or_default()
 }
 
 #[cfg(test)]

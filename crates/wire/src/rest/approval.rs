@@ -17,7 +17,6 @@ pub const ANSWERS_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswer"))]
 pub struct ApprovalAnswer {
     /// The approval to decide.
     #[cfg_attr(feature = "schema", schemars(with = "ApprovalId"))]
@@ -32,9 +31,8 @@ pub struct ApprovalAnswer {
 
 /// `POST /turns/{id}/approvals`: one decision, or several that are applied together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("oneOf" = one_or_several())))]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schemars(rename = "ApprovalAnswers", extend("oneOf" = one_or_several())))]
 pub struct ApprovalAnswers {
     /// The approval to decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +89,6 @@ impl ApprovalAnswers {
 /// 200 or 202 of `POST /turns/{id}/approvals`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ApprovalsAnswered"))]
 pub struct ApprovalsAnswered {
     /// The turn that is paused.
     pub turn_id: TurnId,
@@ -103,8 +100,11 @@ pub struct ApprovalsAnswered {
 
 /// A tool use that needs the approval of a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Approval"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Approval")
+)]
 pub struct ApprovalRecord {
     /// Identifies the approval in a decision.
     pub approval_id: ApprovalId,
@@ -145,7 +145,6 @@ impl From<ApprovalRow> for ApprovalRecord {
 /// 200 of `GET /turns/{id}/approvals`, in the order of the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ApprovalList"))]
 pub struct ApprovalList {
     /// The turn that requested the approvals.
     pub turn_id: TurnId,

@@ -14,8 +14,11 @@ use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};
 
 /// The request of `POST /chat/stream`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Chat"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Chat")
+)]
 #[serde(deny_unknown_fields)]
 pub struct ChatRequest {
     /// The session to continue; a new one is created if absent.

@@ -56,7 +56,7 @@ pub enum InvalidContent {
 }
 
 impl MessageInput {
-    /// Checks the message and returns its blocks, or the [`BadContent`] of the first invalid one.
+    /// Checks the message and returns its blocks, or the [`InvalidContent`] of the first invalid one.
     pub fn content(self) -> Result<Vec<ContentBlock>, InvalidContent> {
         let blocks = match self {
             Self::Text(text) => vec![ContentBlock::text(text)],

@@ -17,7 +17,6 @@ pub(crate) const EVENT_SCHEMA: &str = "#/components/schemas/Event";
 /// bytes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "EventList"))]
 pub struct EventList {
     /// The events as the log stores them.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<StoredEventSchema>"))]
@@ -60,7 +59,7 @@ pub struct EventHashes<'a> {
     pub each: Vec<&'a [u8; 32]>,
 }
 
-/// Writes a [`List`] around events that are JSON already, so that they stay the stored bytes.
+/// Writes a [`EventList`] around events that are JSON already, so that they stay the stored bytes.
 pub fn write<'a>(
     events: impl Iterator<Item = &'a [u8]>,
     next: Option<Position>,

@@ -45,10 +45,8 @@ impl fmt::Display for Rating {
 
 /// `POST /sessions/{id}/feedback`; exactly one of the two ids is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Feedback"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Feedback", extend("oneOf" = exactly_one())))]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schemars(extend("oneOf" = exactly_one())))]
 pub struct FeedbackRequest {
     /// The rated message, by its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,8 +76,11 @@ fn exactly_one() -> Value {
 
 /// 202 of `POST /sessions/{id}/feedback`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "FeedbackRecorded"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "FeedbackRecorded")
+)]
 pub struct FeedbackAccepted {
     /// The position of the event in the log.
     pub position: Position,

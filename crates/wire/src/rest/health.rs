@@ -4,8 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// 200 of `GET /healthz` and `GET /readyz`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Health"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Health")
+)]
 pub struct HealthReport {
     /// `ok` from `/healthz`, `ready` from `/readyz`.
     pub status: HealthStatus,
@@ -15,7 +18,6 @@ pub struct HealthReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", schemars(rename = "HealthStatus"))]
 pub enum HealthStatus {
     /// The process runs, ready or not.
     Ok,

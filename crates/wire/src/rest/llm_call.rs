@@ -60,7 +60,6 @@ impl From<LlmCallRow> for LlmCall {
 /// 200 of `GET /sessions/{id}/llm-calls`, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "LlmCallList"))]
 pub struct LlmCallList {
     /// One page of calls.
     pub llm_calls: Vec<LlmCall>,

@@ -5,8 +5,11 @@ use turnwire_event::{Message, MessageId};
 
 /// 200 of `GET /sessions/{id}/messages`: the newest page first, each page oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "MessageList"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "MessageList")
+)]
 pub struct MessagesResponse {
     /// One page of messages, oldest first.
     pub messages: Vec<Message>,

@@ -11,7 +11,6 @@ use super::turn::TurnInfo;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schemars(rename = "SessionCreate"))]
 pub struct SessionCreate {
     /// The folder that the tools of the session work in.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,8 +22,11 @@ pub struct SessionCreate {
 
 /// 201 of `POST /sessions`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SessionCreated"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "SessionCreated")
+)]
 pub struct SessionCreatedBody {
     /// The id of the new session.
     pub session_id: SessionId,
@@ -34,8 +36,11 @@ pub struct SessionCreatedBody {
 
 /// A session in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Session"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Session")
+)]
 pub struct SessionInfo {
     /// Identifies the session in all requests.
     pub session_id: SessionId,
@@ -93,7 +98,6 @@ impl From<SessionRow> for SessionInfo {
 /// 200 of `GET /sessions/{id}`: the session and a token for its stream (S3-001).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SessionAttached"))]
 pub struct SessionAttached {
     /// The fields of the session.
     #[serde(flatten)]
@@ -122,7 +126,6 @@ impl SessionAttached {
 /// 200 of `GET /sessions`, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SessionList"))]
 pub struct SessionList {
     /// One page of sessions.
     pub sessions: Vec<SessionInfo>,
@@ -153,7 +156,6 @@ impl From<(SessionRow, Option<TurnRow>)> for Worker {
 /// 200 of `GET /sessions/{id}/workers`, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "WorkerList"))]
 pub struct WorkerList {
     /// One page of workers.
     pub workers: Vec<Worker>,

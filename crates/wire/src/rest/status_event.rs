@@ -45,8 +45,11 @@ pub struct StatusEvent {
 
 /// Whether a status may still be emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Lifecycle"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Lifecycle")
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LifecycleState {
     /// The status is in use.

@@ -7,8 +7,11 @@ use turnwire_event::{Timestamp, ToolUseId, TurnId};
 
 /// A tool call of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ToolCall"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "ToolCall")
+)]
 pub struct ToolCallRecord {
     /// The tool use that requested the call.
     pub tool_use_id: ToolUseId,
@@ -43,7 +46,6 @@ impl From<ToolCallRow> for ToolCallRecord {
 /// 200 of `GET /sessions/{id}/tool-calls`, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ToolCallList"))]
 pub struct ToolCallList {
     /// One page of calls.
     pub tool_calls: Vec<ToolCallRecord>,

@@ -55,7 +55,6 @@ impl JsonSchema for TurnName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schemars(rename = "TurnSubmit"))]
 pub struct TurnSubmit {
     /// The message of the user.
     pub message: MessageInput,
@@ -116,7 +115,6 @@ impl TurnSubmit {
 /// 202 of `POST /sessions/{id}/turns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "TurnAccepted"))]
 pub struct TurnAccepted {
     /// The id of the new turn.
     pub turn_id: TurnId,
@@ -132,7 +130,6 @@ pub struct TurnAccepted {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[cfg_attr(feature = "schema", schemars(rename = "TurnCancel"))]
 pub struct TurnCancel {
     /// The reason, stored in the log.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +140,6 @@ pub struct TurnCancel {
 /// 202 of `POST /turns/{id}/cancel`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "TurnCancelAccepted"))]
 pub struct TurnCancelAccepted {
     /// The turn to be cancelled.
     pub turn_id: TurnId,
@@ -187,7 +183,6 @@ pub struct SessionCancelAccepted {
 /// The event that ended a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "TurnTerminal"))]
 pub struct TurnTerminal {
     /// The position of the event.
     pub id: Option<Position>,
@@ -201,8 +196,11 @@ pub struct TurnTerminal {
 
 /// A turn of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Turn"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(rename = "Turn")
+)]
 pub struct TurnInfo {
     /// Identifies the turn in the REST API.
     pub turn_id: TurnId,
@@ -281,7 +279,6 @@ fn position_before(started: Position) -> Position {
 /// 200 of `GET /sessions/{id}/turns`, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "TurnList"))]
 pub struct TurnList {
     /// One page of turns.
     pub turns: Vec<TurnInfo>,

@@ -13,7 +13,6 @@ pub const DAYS_DEFAULT: u16 = 30;
 /// 200 of `GET /usage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "UsageReport"))]
 pub struct UsageReport {
     /// The first day (UTC).
     pub from: UtcDay,
@@ -28,7 +27,6 @@ pub struct UsageReport {
 /// The model calls of one tenant with one model on one day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "UsageRow"))]
 pub struct UsageRow {
     /// The day on which the calls ended (UTC).
     pub day: UtcDay,
@@ -47,7 +45,6 @@ pub struct UsageRow {
 /// The sum of several rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "UsageTotals"))]
 pub struct UsageTotals {
     /// The number of calls that ended.
     pub calls: u64,

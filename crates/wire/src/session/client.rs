@@ -38,7 +38,7 @@ pub enum ClientFrame {
 /// The reason why a text of the client is not a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientFrameError {
-    /// Not JSON: the connection is closed with [`Close::NotJson`](super::Close::NotJson).
+    /// Not JSON: the connection is closed with [`SessionCloseReason::NotJson`](super::SessionCloseReason::NotJson).
     #[error("the frame is not JSON")]
     NotJson,
     /// An invalid subscribe: answered with an error, the connection stays open.

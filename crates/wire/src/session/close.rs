@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-/// The action that a client should take after a [`Close`].
+/// The action that a client should take after a [`SessionCloseReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReconnectAdvice {
     /// Reconnect with `since` set to the last id; no event is lost.
@@ -14,109 +14,68 @@ pub enum ReconnectAdvice {
     Never,
 }
 
-/// The reason why the server closed a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SessionCloseReason {
-    /// The server is shutting down.
-    Draining,
-    /// The client sent a frame that breaks the WebSocket protocol.
-    Protocol,
-    /// The client sent a binary frame.
-    Binary,
-    /// The client sent text that is not JSON.
-    NotJson,
-    /// The client reads more slowly than the session produces events.
-    TooSlow,
-    /// The client did not subscribe in time.
-    SubscribeTimeout,
-    /// The client did not answer several pings in a row.
-    PingTimeout,
-    /// The session was deleted.
-    SessionDeleted,
-    /// The client sent a frame above the size limit.
-    FrameTooLarge,
-    /// The stored bytes of the session do not match its hash chain.
-    Quarantined,
-    /// The server failed to serve this connection.
-    Internal,
-}
-
 /// The largest number of bytes of the reason in a close frame (RFC 6455, section 5.5).
 pub const REASON_BYTES_MAX: usize = 123;
 
-impl SessionCloseReason {
-    /// Every reason, in the order of its code.
-    pub const ALL: [Self; 11] = [
-        Self::Draining,
-        Self::Protocol,
-        Self::Binary,
-        Self::NotJson,
-        Self::TooSlow,
-        Self::SubscribeTimeout,
-        Self::PingTimeout,
-        Self::SessionDeleted,
-        Self::FrameTooLarge,
-        Self::Quarantined,
-        Self::Internal,
-    ];
+macro_rules! close_reasons {
+    ($($(#[$doc:meta])* $variant:ident: $code:literal, $name:literal, $message:literal, $advice:ident;)+) => {
+        /// The reason why the server closed a connection.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum SessionCloseReason { $($(#[$doc])* $variant),+ }
 
-    const fn entry(self) -> (u16, &'static str, &'static str, ReconnectAdvice) {
-        use ReconnectAdvice::{FixFirst, Never, Resume};
-        match self {
-            Self::Draining => (1001, "draining", "The server is going away.", Resume),
-            Self::Protocol => (
-                1002,
-                "protocol_error",
-                "The frame breaks the WebSocket protocol.",
-                FixFirst,
-            ),
-            Self::Binary => (1003, "binary", "Frames must be text.", FixFirst),
-            Self::NotJson => (1007, "non_json", "Frames must be JSON.", FixFirst),
-            Self::TooSlow => (
-                1008,
-                "client_too_slow",
-                "Outbound queue overflowed; reconnect with replay.",
-                Resume,
-            ),
-            Self::SubscribeTimeout => (
-                1008,
-                "subscribe_timeout",
-                "No subscribe frame came in time.",
-                Resume,
-            ),
-            Self::PingTimeout => (1008, "ping_timeout", "Pings were not answered.", Resume),
-            Self::SessionDeleted => (1008, "session_deleted", "The session was deleted.", Never),
-            Self::FrameTooLarge => (1009, "oversized", "The frame is over the limit.", FixFirst),
-            Self::Quarantined => (
-                1011,
-                "session_quarantined",
-                "The session's record is damaged.",
-                Never,
-            ),
-            Self::Internal => (1011, "internal", "Something went wrong inside.", Resume),
+        impl SessionCloseReason {
+            /// Every reason, in the order of its code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The WebSocket close code, which several reasons may share.
+            pub const fn code(self) -> u16 {
+                match self { $(Self::$variant => $code),+ }
+            }
+
+            /// The stable code in the JSON reason, unique in this table.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The sentence in the JSON reason.
+            pub const fn message(self) -> &'static str {
+                match self { $(Self::$variant => $message),+ }
+            }
+
+            /// The advice for the client.
+            pub const fn reconnect(self) -> ReconnectAdvice {
+                match self { $(Self::$variant => ReconnectAdvice::$advice),+ }
+            }
         }
-    }
+    };
+}
 
-    /// The WebSocket close code, which several reasons may share.
-    pub const fn code(self) -> u16 {
-        self.entry().0
-    }
+close_reasons! {
+    /// The server is shutting down.
+    Draining: 1001, "draining", "The server is going away.", Resume;
+    /// The client sent a frame that breaks the WebSocket protocol.
+    Protocol: 1002, "protocol_error", "The frame breaks the WebSocket protocol.", FixFirst;
+    /// The client sent a binary frame.
+    Binary: 1003, "binary", "Frames must be text.", FixFirst;
+    /// The client sent text that is not JSON.
+    NotJson: 1007, "non_json", "Frames must be JSON.", FixFirst;
+    /// The client reads more slowly than the session produces events.
+    TooSlow: 1008, "client_too_slow", "Outbound queue overflowed; reconnect with replay.", Resume;
+    /// The client did not subscribe in time.
+    SubscribeTimeout: 1008, "subscribe_timeout", "No subscribe frame came in time.", Resume;
+    /// The client did not answer several pings in a row.
+    PingTimeout: 1008, "ping_timeout", "Pings were not answered.", Resume;
+    /// The session was deleted.
+    SessionDeleted: 1008, "session_deleted", "The session was deleted.", Never;
+    /// The client sent a frame above the size limit.
+    FrameTooLarge: 1009, "oversized", "The frame is over the limit.", FixFirst;
+    /// The stored bytes of the session do not match its hash chain.
+    Quarantined: 1011, "session_quarantined", "The session's record is damaged.", Never;
+    /// The server failed to serve this connection.
+    Internal: 1011, "internal", "Something went wrong inside.", Resume;
+}
 
-    /// The stable code in the JSON reason, unique in this table.
-    pub const fn name(self) -> &'static str {
-        self.entry().1
-    }
-
-    /// The sentence in the JSON reason.
-    pub const fn message(self) -> &'static str {
-        self.entry().2
-    }
-
-    /// The advice for the client.
-    pub const fn reconnect(self) -> ReconnectAdvice {
-        self.entry().3
-    }
-
+impl SessionCloseReason {
     /// The reason of the close frame: `{"code","message"}`, at most [`REASON_BYTES_MAX`] bytes.
     pub fn reason_json(self) -> String {
         // Names and messages need no JSON escaping; a test checks that.
@@ -134,9 +93,8 @@ impl SessionCloseReason {
             code: &'a str,
         }
         let reason: CloseReason<'_> = serde_json::from_str(reason).ok()?;
-        Self::ALL
-            .into_iter()
-            .find(|close| close.code() == code && close.name() == reason.code)
+        let mut all = Self::ALL.iter().copied();
+        all.find(|close| close.code() == code && close.name() == reason.code)
     }
 }
 
@@ -158,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_reason_is_short_json_and_parses_back() {
-        for close in SessionCloseReason::ALL {
+        for &close in SessionCloseReason::ALL {
             let reason = close.reason_json();
             assert!(reason.len() <= REASON_BYTES_MAX, "{reason}");
             let value: Value = serde_json::from_str(&reason).expect("a reason is JSON");
@@ -180,7 +138,8 @@ mod tests {
 
     #[test]
     fn close_codes_and_advice_match_the_contract() {
-        let table = SessionCloseReason::ALL.map(|c| (c.code(), c.name(), c.reconnect()));
+        let rows = SessionCloseReason::ALL.iter();
+        let table: Vec<_> = rows.map(|c| (c.code(), c.name(), c.reconnect())).collect();
         let expected = [
             (1001, "draining", ReconnectAdvice::Resume),
             (1002, "protocol_error", ReconnectAdvice::FixFirst),

@@ -39,7 +39,7 @@ pub fn write_event(event_json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(EVENT_SUFFIX);
 }
 
-/// The answer to an accepted [`Subscribe`](super::Subscribe) (S3-018).
+/// The answer to an accepted [`SubscribeFrame`](super::SubscribeFrame) (S3-018).
 #[derive(Serialize)]
 pub struct SubscribeAck<'a> {
     /// The filter of the subscribe with presets expanded.

@@ -35,7 +35,7 @@ impl SubscribeCode {
     }
 }
 
-/// The answer to a rejected [`Subscribe`].
+/// The answer to a rejected [`SubscribeFrame`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct SubscribeError {
@@ -89,7 +89,7 @@ impl SubscribeError {
 /// dozen are usual; the server looks up each of them before it sends anything.
 pub const SINCE_SESSIONS_MAX: usize = 256;
 
-/// The cursor of a [`Subscribe`]: one event id, or one per session. The text is echoed unchanged in the
+/// The cursor of a [`SubscribeFrame`]: one event id, or one per session. The text is echoed unchanged in the
 /// answer and parsed when the session is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

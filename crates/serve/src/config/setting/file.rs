@@ -60,7 +60,7 @@ pub(in crate::config) fn read(
                     return Err(error(value.position, message));
                 }
             };
-            values.say(table.name, key, text, origin(value.position));
+            values.set(table.name, key, text, origin(value.position));
         }
     }
     Ok(())

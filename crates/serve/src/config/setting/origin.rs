@@ -1,10 +1,10 @@
-//! Where a setting was said, and what is wrong with one: every complaint starts with the place a
-//! person has to go to mend it.
+//! Where a setting comes from, and what is wrong with one: every error starts with the position that
+//! a person has to correct.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value comes from; a later one wins over those above it.
+/// The source of a value; a source takes precedence over those above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingOrigin {
     /// The built-in default value.
@@ -44,10 +44,10 @@ pub enum ConfigError {
     Unreadable {
         /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         why: std::io::Error,
     },
-    /// The file is not what a config file is.
+    /// The file does not have the form of a config file.
     #[error("{at}: {message}")]
     File {
         /// The place in it.
@@ -58,23 +58,23 @@ pub enum ConfigError {
     /// A setting that does not exist.
     #[error("{at}: there is no setting {name}; {known}")]
     Unknown {
-        /// Where it was said.
+        /// The source of the setting.
         at: SettingOrigin,
-        /// What it was taken for.
+        /// The setting that was asked for.
         name: String,
         /// The settings that exist, as a list.
         known: String,
     },
-    /// A value that makes no sense.
+    /// A value that its setting does not allow.
     #[error("{at}: {key} cannot be {text:?}; expected {expected}")]
     Value {
-        /// Where it was said.
+        /// The source of the setting.
         at: SettingOrigin,
         /// The setting, as `section.key`.
         key: String,
         /// The value as it was written.
         text: String,
-        /// What would make sense.
+        /// The values that are valid.
         expected: String,
     },
     /// There is no home.

@@ -1,5 +1,5 @@
-//! What a section is: a struct of plain values, declared once with default, bounds and reason,
-//! and read from whatever was said about it.
+//! A section of the settings: a struct of plain values, declared once with defaults, bounds and
+//! reasons, and read from [`SectionValues`].
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub(in crate::config) struct SectionTable {
     pub(in crate::config) keys: &'static [&'static str],
 }
 
-/// A value in force, for people who ask what is.
+/// A value in force, as `turnwire config show` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveSetting {
     /// The name of its section.
@@ -23,30 +23,30 @@ pub struct EffectiveSetting {
     pub value: String,
     /// Where it comes from.
     pub origin: SettingOrigin,
-    /// What it is for, and why it is what it is.
+    /// The purpose of the setting and the reason for its default.
     pub help: &'static str,
 }
 
-/// What was said, and what came of it.
+/// The values that the sources give, and the settings read from them.
 #[derive(Debug, Default)]
 pub(in crate::config) struct SectionValues {
-    said: HashMap<(&'static str, &'static str), (String, SettingOrigin)>,
+    given: HashMap<(&'static str, &'static str), (String, SettingOrigin)>,
     pub(in crate::config) entries: Vec<EffectiveSetting>,
 }
 
 impl SectionValues {
-    /// Notes a value; what was said before about the same key is overruled.
-    pub(in crate::config) fn say(
+    /// Stores a value; it replaces an earlier one of the same key.
+    pub(in crate::config) fn set(
         &mut self,
         section: &'static str,
         key: &'static str,
         text: String,
         origin: SettingOrigin,
     ) {
-        self.said.insert((section, key), (text, origin));
+        self.given.insert((section, key), (text, origin));
     }
 
-    /// Reads a key, and keeps for `entries` what was in force.
+    /// Reads a key, and adds the value in force to [`entries`](Self::entries).
     pub(in crate::config) fn take<T>(
         &mut self,
         section: &'static str,
@@ -55,7 +55,7 @@ impl SectionValues {
         help: &'static str,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<T, ConfigError> {
-        let value = self.said.remove(&(section, key));
+        let value = self.given.remove(&(section, key));
         let (text, origin) = value.unwrap_or_else(|| (default.to_owned(), SettingOrigin::Default));
         let value = read(&text).map_err(|expected| ConfigError::Value {
             at: origin.clone(),
@@ -73,7 +73,7 @@ impl SectionValues {
         Ok(value)
     }
 
-    /// A complaint about a value that is in force.
+    /// The error about a value that is in force.
     pub(in crate::config) fn refuse(
         &self,
         section: &str,

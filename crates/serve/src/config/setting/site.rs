@@ -1,6 +1,7 @@
 //! Origins of web sites: a scheme, a host and a port, as browsers send them.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The most sites that may be listed: each request with an origin is compared with all.
 const SITES_MAX: usize = 64;
@@ -11,11 +12,17 @@ const SITE_BYTES_MAX: usize = 300;
 /// The origin of a web site, spelt as browsers spell it: in lower case, the port of the scheme
 /// left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteOrigin(String);
+pub struct SiteOrigin {
+    scheme: String,
+    host: String,
+    /// `None` for the usual port of the scheme.
+    port: Option<u16>,
+}
 
 impl fmt::Display for SiteOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{}://{}", self.scheme, self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }
 
@@ -29,21 +36,34 @@ impl SiteOrigin {
         let (scheme, rest) = text.split_once("://")?;
         let (host, port) = match rest.rsplit_once(':') {
             // The last colon of an IPv6 address without a port stands inside its brackets.
-            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+            Some((host, port)) if !port.ends_with(']') => (host, Some(number(port)?)),
             Some(_) | None => (rest, None),
         };
-        let port = port.map(number).map_or(Some(None), |port| port.map(Some))?;
         let usual = match scheme {
             "http" => Some(80),
             "https" => Some(443),
             _ => None,
         };
-        let port = port.filter(|port| Some(*port) != usual);
-        (is_scheme(scheme) && is_host(host)).then(|| {
-            let port = port.map_or_else(String::new, |port| format!(":{port}"));
-            Self(format!("{scheme}://{host}{port}"))
+        (is_scheme(scheme) && is_host(host)).then(|| Self {
+            scheme: scheme.to_owned(),
+            host: host.to_owned(),
+            port: port.filter(|port| Some(*port) != usual),
         })
     }
+
+    /// True if the host is `localhost` or a loopback address.
+    pub fn is_loopback(&self) -> bool {
+        let address = match bracketed(&self.host) {
+            Some(address) => address.parse().map(IpAddr::V6),
+            None => self.host.parse().map(IpAddr::V4),
+        };
+        self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// The address inside the brackets of an IPv6 host.
+fn bracketed(host: &str) -> Option<&str> {
+    host.strip_prefix('[')?.strip_suffix(']')
 }
 
 fn number(digits: &str) -> Option<u16> {
@@ -59,21 +79,14 @@ fn is_scheme(text: &str) -> bool {
 }
 
 fn is_host(text: &str) -> bool {
-    match text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-    {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => {
-            !text.is_empty()
-                && text
-                    .bytes()
-                    .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
-        }
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    match bracketed(text) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !text.is_empty() && text.bytes().all(is_plain),
     }
 }
 
-/// Sites between commas; none if nothing is said.
+/// Parses origins between commas; an empty text has none.
 pub(in crate::config) fn list(text: &str) -> Result<Vec<SiteOrigin>, String> {
     if text.trim().is_empty() {
         return Ok(Vec::new());

@@ -157,6 +157,7 @@ async fn changed_routing_is_announced_broken_one_ignored() {
     assert!(!policy.has_changed().expect("a host"));
     let loaded = host.loaded.load_full();
     let default = loaded
+        .checked
         .pack
         .routing
         .as_ref()

@@ -1,4 +1,4 @@
-//! The pages: small, without a script, with nothing from elsewhere.
+//! The HTML pages of problems: without scripts and external resources.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -6,7 +6,7 @@ use turnwire_wire::problem::help::{ProblemDescription, ProblemList, RetryAdvice}
 
 const STYLE: &str = include_str!("page.css");
 
-/// Text that is shown as it is, whatever it holds.
+/// Text that is escaped for HTML.
 struct EscapedText<'a>(&'a str);
 
 impl Display for EscapedText<'_> {
@@ -21,7 +21,7 @@ impl Display for EscapedText<'_> {
     }
 }
 
-/// Sentences, with what stands between backticks as code.
+/// Sentences whose parts between backticks are shown as code.
 struct HtmlProse<'a>(&'a str);
 
 impl Display for HtmlProse<'_> {
@@ -36,7 +36,7 @@ impl Display for HtmlProse<'_> {
     }
 }
 
-/// All types of problems in one table.
+/// The page of a [`ProblemList`].
 pub(super) fn list(list: &ProblemList) -> String {
     let mut rows = String::new();
     for one in &list.problems {
@@ -60,7 +60,7 @@ pub(super) fn list(list: &ProblemList) -> String {
     )
 }
 
-/// One type of problem.
+/// The page of a [`ProblemDescription`].
 pub(super) fn one(one: &ProblemDescription) -> String {
     let example = serde_json::to_string_pretty(&one.example).expect("a problem is plain data");
     let retry = match one.retry {

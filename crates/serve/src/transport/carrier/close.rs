@@ -32,7 +32,7 @@ pub(crate) enum CloseReason {
 }
 
 impl CloseReason {
-    /// The reason for a failed replay of `live`, which is quarantined if its log is damaged.
+    /// The reason for a [`ReplayError`] of `live`, which is quarantined if its log is damaged.
     pub(crate) fn of_replay(error: &ReplayError, live: &LiveSession) -> Self {
         match error {
             ReplayError::Session(Error::Quarantined) => {
@@ -45,7 +45,7 @@ impl CloseReason {
         }
     }
 
-    /// The reason for which the ring of `live` has ended, if it has.
+    /// The reason for which the ring of `live` was closed, if it was.
     pub(crate) fn of_ring(live: &LiveSession) -> Option<Self> {
         if !live.ring.is_closed() {
             return None;

@@ -22,7 +22,7 @@ use super::pending::{FrameTally, PendingWrites};
 /// Events taken from the ring at once: bounds what one client holds.
 pub(crate) const RING_EVENTS_MAX: usize = 256;
 
-/// The frame bytes of a wire: its projection in its framing.
+/// Writes the frames of a wire: its projection in its [`Framing`](super::Framing).
 pub(crate) trait FrameFormat: Copy + Send + 'static {
     type Tally: FrameTally;
 
@@ -39,7 +39,7 @@ pub(crate) trait FrameFormat: Copy + Send + 'static {
     }
 }
 
-/// What a page of stored events goes on with after an event.
+/// How the delivery of a page of stored events continues at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageStep {
     Next,
@@ -49,12 +49,12 @@ pub(crate) enum PageStep {
     StopBefore,
 }
 
-/// The frames of a session that one client gets.
+/// Selects the frames of a session that one client gets.
 pub(crate) trait Selection: Send {
     type Format: FrameFormat;
 
-    /// True if events that the ring holds when the cursor enters it count as history: the client
-    /// may take its time for them.
+    /// True if events that are in the ring when the cursor enters it count as history, for which the
+    /// lag bound does not apply.
     const RING_IS_HISTORY: bool;
 
     fn format(&self) -> Self::Format;
@@ -65,8 +65,8 @@ pub(crate) trait Selection: Send {
         None
     }
 
-    /// Hands the frames of `run` that the client gets to `put`. Returns how many events of the run
-    /// the cursor passes; with fewer than all it stops there.
+    /// Hands the frames of `run` that the client gets to `put`. Returns how many events of the run the
+    /// cursor passes; it stops there if they are not all.
     fn take(
         &mut self,
         run: FrameRun<'_>,
@@ -82,7 +82,7 @@ pub(crate) trait Selection: Send {
         tally: &mut <Self::Format as FrameFormat>::Tally,
     ) -> Result<PageStep, ReplayError>;
 
-    /// Starts a replay of everything after `at`.
+    /// Starts a [`CatchUp`] with all events after `at`.
     fn replay(
         &self,
         live: &Arc<LiveSession>,
@@ -103,9 +103,24 @@ pub(crate) enum Fill {
     TooLarge(u64),
 }
 
-/// A client's place in one session.
+/// The events that the sessions of a connection have for its client.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backlog {
+    /// A number that grows with every event.
+    pub(crate) newest: u64,
+    /// True if [`Wire::fill`](super::Wire::fill) would queue frames or move a cursor.
+    pub(crate) has_more: bool,
+    /// Events in the rings that the client has not been given.
+    pub(crate) lag: u64,
+    /// False while the client catches up, and once it has all frames of the stream.
+    pub(crate) is_bounded: bool,
+    /// True if the session was deleted or is damaged.
+    pub(crate) has_ended: bool,
+}
+
+/// The position of a client in one session.
 pub(crate) struct SessionCursor {
-    /// Every event up to here was looked at; a legal cursor of the session wire.
+    /// Every event up to here was passed; a valid cursor of the session wire.
     pub(crate) at: Position,
     /// The number of the next event in the ring.
     index: u64,
@@ -113,10 +128,10 @@ pub(crate) struct SessionCursor {
     replay: Option<CatchUp>,
     /// Events of the replay that are read and not passed.
     page: VecDeque<(EventHead, Bytes)>,
-    /// The ring index from which on the client is live.
+    /// The ring index from which the client is live.
     live_from: u64,
     is_live: bool,
-    /// The cursor waited on purpose: if the ring overtook it, that is not the client's fault.
+    /// The cursor waited for a worker: if the ring overtook it, the client was not too slow.
     has_paused: bool,
 }
 
@@ -134,7 +149,7 @@ impl SessionCursor {
         }
     }
 
-    /// A cursor at `at` that begins with `replay`.
+    /// A cursor at `at` that begins with a [`CatchUp`].
     pub(crate) fn in_replay(at: Position, replay: CatchUp) -> Self {
         Self {
             replay: Some(replay),
@@ -161,7 +176,7 @@ impl SessionCursor {
         }
     }
 
-    /// True while the client is behind what happened before it came.
+    /// True while the client receives events from before it connected.
     pub(crate) fn is_catching_up(&self) -> bool {
         self.replay.is_some() || !self.is_live
     }
@@ -185,12 +200,23 @@ impl SessionCursor {
         self.replay.is_some() || self.lag(live) > 0
     }
 
-    /// Excuses the cursor if the ring overtakes it before its next fill.
+    /// The [`Backlog`] of `live` for the client.
+    pub(crate) fn backlog(&self, live: &LiveSession) -> Backlog {
+        Backlog {
+            newest: live.ring.end(),
+            has_more: self.has_more(live),
+            lag: self.lag(live),
+            is_bounded: !self.is_catching_up(),
+            has_ended: live.ring.is_closed(),
+        }
+    }
+
+    /// Notes that the cursor waits: the ring may overtake it before its next [`fill`](Self::fill).
     pub(crate) fn pause(&mut self) {
         self.has_paused = true;
     }
 
-    /// Reads the events after the cursor from the store, again if they are in a page.
+    /// Starts a new replay from the store after the cursor; drops the current page.
     pub(crate) async fn restart<S: Selection>(
         &mut self,
         live: &Arc<LiveSession>,
@@ -210,7 +236,7 @@ impl SessionCursor {
         }
     }
 
-    /// Puts the frames that come next into `pending`.
+    /// Queues the next frames.
     pub(crate) async fn fill<S: Selection>(
         &mut self,
         live: &Arc<LiveSession>,
@@ -311,7 +337,7 @@ impl SessionCursor {
         read
     }
 
-    /// Counts the frames that the ring still has for the client, up to where `is_complete`.
+    /// Counts the frames that the ring still has for the client, until `is_complete`.
     pub(crate) fn remaining<S: Selection>(
         &mut self,
         live: &LiveSession,

@@ -1,6 +1,5 @@
-//! How a protocol lies on its socket: [`Framing`] is the half of a connection below the frames.
-//! Frames are written past it as they are; it reads, it closes, and it says when its own control
-//! bytes must go first.
+//! The protocol below the frames of a wire: [`Framing`] reads, closes, and has control frames that may
+//! have to be written first. Frames of the wire are written to its socket as they are.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -14,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::close::CloseReason;
 
-/// The bytes below a framing: a TCP socket, or a pipe in tests.
+/// The byte stream below a [`Framing`]: a TCP socket, or a pipe in tests.
 pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {
     /// Writes one or several slices.
     fn poll_write_slices(
@@ -31,7 +30,7 @@ pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {
     /// Ready when there may be something to read.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Makes the kernel discard what it still holds for the client once the socket is dropped.
+    /// Makes the kernel discard unsent bytes once the socket is dropped.
     fn discard_unsent(&self);
 }
 
@@ -86,7 +85,7 @@ pub(crate) trait Framing: Send {
     /// The next frame of the client, or how the client ended the connection.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Inbound, CloseReason>>;
 
-    /// Prepares the end of the connection; returns the writes that are still made.
+    /// Prepares the end of the connection; returns the [`FinalWrites`].
     fn begin_close(&mut self, reason: CloseReason, write_deadline: Duration) -> FinalWrites;
 
     /// Ends the stream and reads on until the client has closed too, so that its kernel does not

@@ -14,7 +14,7 @@ const SLICES_MAX: usize = 64;
 /// Memory that an idle connection keeps for its next slices.
 const IDLE_BYTES_MAX: usize = 384;
 
-/// What a wire counts of the frames in one slice.
+/// The counts of the frames in one slice.
 pub(crate) trait FrameTally: Default + Send {
     fn frames(&self) -> u64;
 
@@ -24,7 +24,7 @@ pub(crate) trait FrameTally: Default + Send {
     }
 }
 
-/// The tally of a wire that counts nothing but its events.
+/// The [`FrameTally`] of a wire that counts only events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EventCount(pub(crate) usize);
 
@@ -41,10 +41,12 @@ pub(crate) struct PendingWrites<T> {
     slices: VecDeque<(Bytes, T)>,
     /// Bytes of the first slice that the socket has taken.
     written: usize,
-    frames: u64,
+    /// Frames in slices that are not written to their last byte.
+    pub(crate) frames: u64,
     /// Bytes of slices without a frame: heads, heartbeats, answers to the client.
-    control_bytes: usize,
-    last_sent: Instant,
+    pub(crate) control_bytes: usize,
+    /// When the socket last took bytes or a control frame was last queued.
+    pub(crate) last_sent: Instant,
 }
 
 impl<T: FrameTally> PendingWrites<T> {
@@ -60,20 +62,6 @@ impl<T: FrameTally> PendingWrites<T> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.slices.is_empty()
-    }
-
-    /// Frames in slices that are not written to their last byte.
-    pub(crate) fn frames(&self) -> u64 {
-        self.frames
-    }
-
-    pub(crate) fn control_bytes(&self) -> usize {
-        self.control_bytes
-    }
-
-    /// When the socket last took bytes or a control frame was last queued.
-    pub(crate) fn last_sent(&self) -> Instant {
-        self.last_sent
     }
 
     /// True while the first slice is written in part.
@@ -98,7 +86,7 @@ impl<T: FrameTally> PendingWrites<T> {
         self.slices.push_back((frames, tally));
     }
 
-    /// Queues bytes of the server's own, which count as traffic at once.
+    /// Queues control bytes: heads, heartbeats and answers to the client.
     pub(crate) fn push_control(&mut self, bytes: Bytes) {
         self.push(bytes, T::default());
         self.last_sent = Instant::now();
@@ -114,8 +102,8 @@ impl<T: FrameTally> PendingWrites<T> {
             .collect()
     }
 
-    /// Takes note of `n` bytes that the socket took; `sent` gets the tally of every slice that is
-    /// out to its last byte.
+    /// Removes `n` bytes that the socket took; `sent` gets the tally of every slice that is completely
+    /// written.
     pub(crate) fn advance(&mut self, mut n: usize, mut sent: impl FnMut(&T)) {
         self.last_sent = Instant::now();
         while let Some((front, tally)) = self.slices.front() {
@@ -138,8 +126,8 @@ impl<T: FrameTally> PendingWrites<T> {
         }
     }
 
-    /// Drops everything but the rest of a frame that is written in part. `frame_end` gives the end
-    /// of the frame at an offset of a slice.
+    /// Drops everything but the rest of a frame that is written in part. `frame_end` is
+    /// [`Framing::frame_end`](super::Framing::frame_end).
     pub(crate) fn truncate(&mut self, frame_end: impl FnOnce(&[u8], usize) -> usize) {
         let front = self.slices.pop_front().filter(|_| self.written > 0);
         self.slices.clear();
@@ -189,7 +177,7 @@ mod tests {
                 pending.advance(n, |_| {});
             }
             assert_eq!(seen, all);
-            assert_eq!(pending.frames(), 0);
+            assert_eq!(pending.frames, 0);
         }
     }
 
@@ -201,7 +189,7 @@ mod tests {
         // One frame of 5 bytes, and 2 bytes of the next.
         pending.advance(7, |_| panic!("no slice is out"));
         pending.truncate(header::frame_end);
-        assert_eq!((due(&pending), pending.frames()), (b"two".to_vec(), 0));
+        assert_eq!((due(&pending), pending.frames), (b"two".to_vec(), 0));
         pending.advance(3, |_| {});
         assert!(pending.is_empty());
         pending.push(frames(&["four"]), EventCount(1));
@@ -214,10 +202,10 @@ mod tests {
         let mut pending = PendingWrites::new();
         pending.push_control(frames(&["pong"]));
         pending.push(frames(&["event"]), EventCount(1));
-        assert_eq!((pending.control_bytes(), pending.frames()), (6, 1));
+        assert_eq!((pending.control_bytes, pending.frames), (6, 1));
         pending.advance(5, |_| panic!("no slice is out"));
-        assert_eq!(pending.control_bytes(), 6);
+        assert_eq!(pending.control_bytes, 6);
         pending.advance(1, |_| {});
-        assert_eq!((pending.control_bytes(), pending.frames()), (0, 1));
+        assert_eq!((pending.control_bytes, pending.frames), (0, 1));
     }
 }

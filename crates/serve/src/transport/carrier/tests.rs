@@ -22,11 +22,12 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 use super::super::phase::ServerPhase;
 use super::Carrier;
 use super::close::CloseReason;
+use super::cursor::Backlog;
 use super::event_stream::EventStream;
 use super::framing::{ByteStream, Framing};
 use super::pending::{EventCount, PendingWrites};
 use super::websocket::{WebSocket, header};
-use super::wire::{Backlog, Limits, Wire};
+use super::wire::{Limits, Wire};
 
 const LAG_MAX: u64 = 10;
 const WRITE_DEADLINE: Duration = Duration::from_secs(10);
@@ -163,7 +164,7 @@ impl Connection {
 fn event_stream() -> (Connection, JoinHandle<()>, DuplexStream) {
     let (server, client) = duplex(PIPE_BYTES);
     let connection = Connection::default();
-    let task = connection.run(EventStream::new(server));
+    let task = connection.run(EventStream(server));
     (connection, task, client)
 }
 

@@ -38,10 +38,10 @@ const READ_BUFFER: usize = 2048;
 /// Bound of the library's own frames (pongs, the close), which are small.
 const WRITE_BUFFER_MAX: usize = 64 << 10;
 
-/// A WebSocket after its handshake.
+/// The [`Framing`] of a WebSocket after its handshake.
 pub(crate) struct WebSocket<S> {
     socket: WebSocketStream<Pipe<S>>,
-    /// The library has read all that the socket had.
+    /// True if the library has read all bytes of the socket.
     is_drained: bool,
 }
 
@@ -54,7 +54,12 @@ impl<S: ByteStream> WebSocket<S> {
             .max_write_buffer_size(WRITE_BUFFER_MAX)
             .max_message_size(Some(frame_in_max))
             .max_frame_size(Some(frame_in_max));
-        let (pipe, first) = (Pipe::new(io), read.to_vec());
+        let first = read.to_vec();
+        let pipe = Pipe {
+            io,
+            mid_frame: false,
+            has_control: false,
+        };
         // `read` is a piece of the HTTP library's buffer, which is larger than all of a socket.
         drop(read);
         let socket = WebSocketStream::from_partially_read(pipe, first, Role::Server, Some(config));
@@ -136,7 +141,7 @@ impl<S: ByteStream> Framing for WebSocket<S> {
     }
 }
 
-/// The close frame for `reason`; none if the client has closed the connection.
+/// The close frame for a [`CloseReason`]; `None` if the client has closed the connection.
 fn close_frame(reason: CloseReason) -> Option<CloseFrame> {
     let close = match reason {
         CloseReason::PeerClosed | CloseReason::PeerGone => return None,
@@ -160,7 +165,7 @@ fn close_frame(reason: CloseReason) -> Option<CloseFrame> {
     })
 }
 
-/// How a frame that cannot be read ends the connection.
+/// The [`CloseReason`] of a frame that cannot be read.
 fn read_failure(error: &Error) -> CloseReason {
     match error {
         Error::Capacity(CapacityError::MessageTooLong { .. }) => {

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::config::stream::Stream as StreamSettings;
+
 use super::super::phase::ServerPhase;
 use super::close::CloseReason;
+use super::cursor::Backlog;
 use super::framing::Framing;
 use super::pending::{FrameTally, PendingWrites};
 
@@ -16,23 +19,17 @@ use super::pending::{FrameTally, PendingWrites};
 pub(crate) struct Limits {
     /// Events a blocked client may be behind.
     pub(crate) lag_max: u64,
-    /// How long the socket may take nothing.
+    /// How long the socket may be blocked.
     pub(crate) write_deadline: Duration,
 }
 
-/// What the sessions of a connection have for its client.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Backlog {
-    /// A number that grows with every event.
-    pub(crate) newest: u64,
-    /// True if [`Wire::fill`] would queue frames or move a cursor.
-    pub(crate) has_more: bool,
-    /// Events in the rings that the client has not been given.
-    pub(crate) lag: u64,
-    /// False while the client catches up, or has been given all there will be.
-    pub(crate) is_bounded: bool,
-    /// True if the session was deleted or is damaged.
-    pub(crate) has_ended: bool,
+impl Limits {
+    pub(crate) fn new(settings: &StreamSettings) -> Self {
+        Self {
+            lag_max: settings.queue_max as u64,
+            write_deadline: Duration::from_millis(settings.write_deadline_ms),
+        }
+    }
 }
 
 pub(crate) trait Wire: Send {
@@ -59,25 +56,25 @@ pub(crate) trait Wire: Send {
         pending: &mut PendingWrites<Self::Tally>,
     ) -> impl Future<Output = Result<bool, CloseReason>> + Send;
 
-    /// True once the last frame that there will ever be is queued.
+    /// True once the last frame of the stream is queued.
     fn is_complete(&self) -> bool {
         false
     }
 
-    /// Why a connection that has not begun to deliver ends now.
+    /// The [`CloseReason`] of a connection that has not begun to deliver, if it must close now.
     fn early_close(&self, _now: Instant) -> Option<CloseReason> {
         None
     }
 
-    /// Why a connection ends whose client has everything.
+    /// The [`CloseReason`] of a connection whose client has every frame, if it must close now.
     fn idle_close(&self) -> Option<CloseReason>;
 
-    /// How long the connection may be silent; none while it sends no heartbeats.
+    /// The silence after which [`heartbeat`](Self::heartbeat) is called; `None` while there are none.
     fn heartbeat_interval(&self) -> Option<Duration>;
 
     fn heartbeat(&mut self, pending: &mut PendingWrites<Self::Tally>) -> Result<(), CloseReason>;
 
-    /// When to look at the rules again, besides the next heartbeat.
+    /// When to check the rules again, besides the next heartbeat.
     fn next_check(&self) -> Option<Instant> {
         None
     }
@@ -89,7 +86,7 @@ pub(crate) trait Wire: Send {
         pending: &mut PendingWrites<Self::Tally>,
     ) -> impl Future<Output = Result<(), CloseReason>> + Send;
 
-    /// Records how many events the client is behind.
+    /// Called at every check with [`Backlog::lag`], for the metrics of the wire.
     fn record_lag(&self, _lag: u64) {}
 
     /// Counts frames that the socket has taken.

@@ -1,5 +1,5 @@
-//! The session wire as WebSocket text frames: an event's stored bytes between two constants, and
-//! the events that a [`Filter`] passes.
+//! The session wire as WebSocket text frames: an event's stored bytes between two constants, for
+//! the events that pass an [`EventFilter`].
 
 use std::sync::Arc;
 
@@ -11,14 +11,13 @@ use turnwire_session::{CatchUp, LiveSession, ReplayError};
 use turnwire_wire::session::server::{EVENT_PREFIX, EVENT_SUFFIX};
 use turnwire_wire::session::write_event;
 
-use super::super::carrier::cursor::{FrameFormat, PageStep, Selection};
-use super::super::carrier::pending::{EventCount, PendingWrites};
 use super::super::carrier::websocket::header::text_header;
+use super::super::carrier::{EventCount, FrameFormat, PageStep, PendingWrites, Selection};
 
-/// Pending writes of the session wire.
+/// The [`PendingWrites`] of the session wire.
 pub(super) type EventWrites = PendingWrites<EventCount>;
 
-/// Event frames of the session wire.
+/// The [`FrameFormat`] of the session wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventFormat;
 
@@ -43,7 +42,7 @@ impl FrameFormat for EventFormat {
     }
 }
 
-/// The events of a session that pass a client's filter.
+/// The [`Selection`] of the events that pass a client's filter.
 pub(super) struct FilterSelection<'a>(pub(super) &'a EventFilter);
 
 impl Selection for FilterSelection<'_> {

@@ -13,15 +13,15 @@ use turnwire_wire::session::{
     SessionSummary, SubscribeAck, SubscribeError, SubscribeFrame,
 };
 
-use super::super::carrier::cursor::SessionCursor;
+use super::super::carrier::SessionCursor;
 use super::failure::SubscribeFailure;
 use super::format::EventWrites;
-use super::stream::{SessionStream, send};
+use super::stream::{SessionStream, send, subscribe_deadline};
 use super::subscription::Subscription;
 use super::workers::WorkerStreams;
 
 impl SessionStream {
-    /// Handles one message; the error ends the connection.
+    /// Handles one [`Message`] of the client; an error closes the connection.
     pub(super) async fn handle(
         &mut self,
         message: Message,
@@ -53,7 +53,7 @@ impl SessionStream {
         Ok(())
     }
 
-    /// True if `nonce` is that of a ping which waits for its answer.
+    /// True if `nonce` belongs to an unanswered ping.
     fn is_unanswered(&self, nonce: &str) -> bool {
         let answered = self
             .last_nonce
@@ -67,7 +67,7 @@ impl SessionStream {
         metrics::counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => error.code.name())
             .increment(1);
         // The client may send a better subscribe, and has the full time for it.
-        self.subscribe_deadline = Instant::now() + self.streams.options.subscribe_wait;
+        self.subscribe_deadline = subscribe_deadline(&self.streams);
         send(pending, |out| wire::write_subscribe_error(error, out));
     }
 
@@ -143,21 +143,21 @@ impl SessionStream {
         Ok(())
     }
 
-    /// Answers a subscribe; returns the subscription that it starts.
+    /// Answers a subscribe; returns the [`Subscription`] that it starts.
     async fn start(
         &mut self,
         live: &Arc<LiveSession>,
         subscribe: &SubscribeFrame,
         pending: &mut EventWrites,
     ) -> Result<Subscription, SubscribeFailure> {
-        let options = &self.streams.options;
+        let settings = &self.streams.settings;
         let (mut snapshot, mut replayed) = (None, 0);
         let cursor = if subscribe.snapshot {
-            let loaded = live.snapshot(options.snapshot_messages).await?;
+            let loaded = live.snapshot(settings.snapshot_messages).await?;
             let loaded = snapshot.insert(loaded);
             SessionCursor::in_ring(loaded.at, loaded.cursor)
         } else if let Some(since) = &subscribe.since {
-            let (at, max) = (since.position(live.id)?, options.replay_max);
+            let (at, max) = (since.position(live.id)?, settings.replay_max);
             let replay = live.catch_up(at, &subscribe.filter, FinishedReplay::Ends, max);
             let replay = replay.await;
             let replay = replay.map_err(|error| SubscribeFailure::of_replay(error, max))?;
@@ -175,7 +175,12 @@ impl SessionStream {
             live.ring.with_state(in_ring)
         };
         let workers = self.open_workers(live, subscribe, cursor.at).await?;
-        let started = Subscription::new(subscribe.filter.clone(), cursor, workers);
+        let started = Subscription {
+            filter: subscribe.filter.clone(),
+            cursor,
+            workers,
+            watcher: None,
+        };
         acknowledge(live, subscribe, &started, replayed, pending);
         metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(replayed);
         if let Some(snapshot) = snapshot {
@@ -187,7 +192,7 @@ impl SessionStream {
         Ok(started)
     }
 
-    /// Gives a running subscription a new filter; it goes on where it is.
+    /// Gives a running [`Subscription`] a new filter at its current position.
     async fn change(
         &self,
         live: &Arc<LiveSession>,
@@ -205,8 +210,8 @@ impl SessionStream {
         Ok(())
     }
 
-    /// The workers, if the client subscribes to them too. They are looked up after the position
-    /// `at` of the subscription was taken: none can start unseen in between.
+    /// The [`WorkerStreams`], if the client subscribes to workers too. They are looked up after the
+    /// position `at` of the subscription was taken, so that no worker can start unnoticed in between.
     async fn open_workers(
         &self,
         live: &Arc<LiveSession>,

@@ -11,26 +11,21 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::metric;
-use turnwire_session::BusNotice;
-use turnwire_session::{Error, LiveSession};
+use turnwire_session::{BusNotice, Error, LiveSession};
 use turnwire_wire::session::{self as wire, SessionCloseReason};
 
 use super::super::Streams;
-use super::super::carrier::Carrier;
-use super::super::carrier::close::CloseReason;
-use super::super::carrier::cursor::Fill;
-use super::super::carrier::pending::EventCount;
 use super::super::carrier::websocket::{WebSocket, header};
-use super::super::carrier::wire::{Backlog, Limits, Wire};
+use super::super::carrier::{Backlog, Carrier, CloseReason, EventCount, Fill, Limits, Wire};
 use super::super::phase::{ServerPhase, Shutdown};
 use super::format::EventWrites;
 use super::subscription::Subscription;
 
-/// How often a draining server looks whether the last commit of a turn is done: no event of the
-/// ring says so.
+/// How often a draining server checks whether the last commit of a turn is done: the ring has no
+/// event for it.
 const DRAIN_CHECK: Duration = Duration::from_millis(50);
 
-/// A connection of the session wire.
+/// The [`Wire`] of one connection of the session wire.
 pub(super) struct SessionStream {
     pub(super) streams: Arc<Streams>,
     /// The session, or the reason for which a subscribe is refused.
@@ -52,7 +47,7 @@ impl SessionStream {
         name: String,
     ) -> Self {
         Self {
-            subscribe_deadline: Instant::now() + streams.options.subscribe_wait,
+            subscribe_deadline: subscribe_deadline(&streams),
             streams,
             live,
             name,
@@ -63,7 +58,7 @@ impl SessionStream {
         }
     }
 
-    /// Puts the connection on its socket.
+    /// The [`Carrier`] of the connection on its socket.
     pub(super) fn carrier(self, socket: WebSocket<TcpStream>) -> Carrier<Self> {
         let waker = self.waker.clone();
         let live = self.live.as_ref().ok();
@@ -71,7 +66,7 @@ impl SessionStream {
         Carrier::new(self, socket, EventWrites::new(), waker, seat)
     }
 
-    /// The subscription and its session, once the client has subscribed.
+    /// The [`Subscription`] and its session, once the client has subscribed.
     fn subscribed(&self) -> Option<(&Subscription, &Arc<LiveSession>)> {
         self.subscription.as_ref().zip(self.live.as_ref().ok())
     }
@@ -88,6 +83,11 @@ impl SessionStream {
             });
         }
     }
+}
+
+/// When a client that connects now, or whose subscribe was refused, must have subscribed.
+pub(super) fn subscribe_deadline(streams: &Streams) -> Instant {
+    Instant::now() + Duration::from_millis(streams.settings.subscribe_wait_ms)
 }
 
 /// Queues a frame of the server's own.
@@ -109,7 +109,7 @@ impl Wire for SessionStream {
     }
 
     fn limits(&self) -> Limits {
-        self.streams.options.limits()
+        Limits::new(&self.streams.settings)
     }
 
     fn backlog(&self) -> Backlog {
@@ -153,15 +153,15 @@ impl Wire for SessionStream {
     }
 
     fn heartbeat_interval(&self) -> Option<Duration> {
-        let is_subscribed = self.subscription.is_some();
-        is_subscribed.then_some(self.streams.options.ping)
+        let ping = || Duration::from_millis(self.streams.settings.ping_ms);
+        self.subscription.is_some().then(ping)
     }
 
     fn heartbeat(&mut self, pending: &mut EventWrites) -> Result<(), CloseReason> {
         let Some((subscription, live)) = self.subscribed() else {
             return Ok(());
         };
-        if self.unanswered_pings >= self.streams.options.ping_misses {
+        if self.unanswered_pings >= self.streams.settings.ping_misses {
             return Err(CloseReason::Rejected(SessionCloseReason::PingTimeout));
         }
         let (at, positions) = (subscription.cursor.at, subscription.positions(live));
@@ -212,7 +212,7 @@ impl Wire for SessionStream {
         }
         if matches!(reason, CloseReason::TooSlow | CloseReason::CursorExpired) {
             metrics::counter!(metric::WS_SLOW_CLIENT_CLOSED_TOTAL).increment(1);
-            let dropped = self.backlog().lag + pending.frames();
+            let dropped = self.backlog().lag + pending.frames;
             metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL).increment(dropped);
             self.warn("client_too_slow");
         }

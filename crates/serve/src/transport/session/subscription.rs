@@ -4,53 +4,32 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use turnwire_event::EventFilter;
-use turnwire_session::WatchGuard;
-use turnwire_session::{LiveSession, ReplayError};
+use turnwire_session::{LiveSession, ReplayError, WatchGuard};
 use turnwire_wire::session::SessionPositions;
 
-use super::super::carrier::cursor::{Fill, SessionCursor};
-use super::super::carrier::wire::Backlog;
+use super::super::carrier::{Backlog, Fill, SessionCursor};
 use super::format::{EventWrites, FilterSelection};
 use super::workers::WorkerStreams;
 
-/// What a connection delivers.
+/// The events that a connection delivers, and how far.
 pub(super) struct Subscription {
     pub(super) filter: EventFilter,
     pub(super) cursor: SessionCursor,
-    /// The workers of the session, where the client subscribed to them too.
+    /// The workers of the session, if the client subscribed to them too.
     pub(super) workers: Option<Box<WorkerStreams>>,
     pub(super) watcher: Option<WatchGuard>,
 }
 
 impl Subscription {
-    pub(super) fn new(
-        filter: EventFilter,
-        cursor: SessionCursor,
-        workers: Option<Box<WorkerStreams>>,
-    ) -> Self {
-        Self {
-            filter,
-            cursor,
-            workers,
-            watcher: None,
-        }
-    }
-
     pub(super) fn backlog(&self, live: &LiveSession) -> Backlog {
-        let own = Backlog {
-            newest: live.ring.end(),
-            has_more: self.cursor.has_more(live),
-            lag: self.cursor.lag(live),
-            is_bounded: !self.cursor.is_catching_up(),
-            has_ended: live.ring.is_closed(),
-        };
+        let own = self.cursor.backlog(live);
         match &self.workers {
             None => own,
             Some(workers) => workers.add_backlog(own, self.cursor.at),
         }
     }
 
-    /// How far every session is delivered, where there are several.
+    /// The delivered position of every session, if workers are included.
     pub(super) fn positions(&self, live: &LiveSession) -> Option<SessionPositions> {
         let workers = self.workers.as_ref()?;
         let mut positions = workers.positions();
@@ -58,7 +37,7 @@ impl Subscription {
         Some(positions)
     }
 
-    /// When a worker that did not exist is looked for again.
+    /// When a worker without a session is looked up again.
     pub(super) fn next_lookup(&self) -> Option<Instant> {
         self.workers.as_ref()?.next_lookup()
     }
@@ -78,7 +57,7 @@ impl Subscription {
         }
     }
 
-    /// Delivers with another filter from here on.
+    /// Replaces the filter from the current position on.
     pub(super) fn set_filter(&mut self, filter: &EventFilter) {
         self.filter = filter.clone();
         if let Some(workers) = &mut self.workers {

@@ -15,19 +15,16 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::{Epoch, EventFilter, Position, Seq, SessionId};
 use turnwire_hub::{RingClosed, WakerGuard};
-use turnwire_session::BusNotice;
-use turnwire_session::WORKER_DEPTH_MAX;
-use turnwire_session::{Error, LiveSession, ReplayError};
+use turnwire_session::{BusNotice, Error, LiveSession, ReplayError, WORKER_DEPTH_MAX};
 use turnwire_wire::session::SessionPositions;
 
 use super::super::Streams;
-use super::super::carrier::cursor::{Fill, RING_EVENTS_MAX, SessionCursor};
-use super::super::carrier::wire::Backlog;
+use super::super::carrier::{Backlog, Fill, RING_EVENTS_MAX, SessionCursor};
 use super::format::EventWrites;
 use delegates::{Boundary, DelegateGate, WorkerWait};
 
-/// How soon a worker that has started and does not exist yet is looked for again, at first and at
-/// most: its session is created within milliseconds of its start, unless the disk is slow.
+/// The first and the longest delay before a started worker without a session is looked up again: its
+/// session is created within milliseconds of its start, unless the disk is slow.
 const LOOKUP_DELAY_FIRST: Duration = Duration::from_millis(5);
 const LOOKUP_DELAY_MAX: Duration = Duration::from_millis(250);
 
@@ -39,7 +36,7 @@ const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 enum DeliverFrom {
     Start,
     Cursor(Position),
-    /// Its tail when it was looked up.
+    /// The tail of the worker when it was looked up.
     Tail(Position),
 }
 
@@ -50,11 +47,11 @@ struct AwaitedWorker {
     parent: SessionId,
     depth: u8,
     from: DeliverFrom,
-    /// When to look for it, and how long to wait after that; none while it is not due.
+    /// When to look the worker up, and the delay after that; `None` while it is not due.
     lookup: Option<(Instant, Duration)>,
-    /// It had not ended when its parent was looked up: its end is still to be delivered.
+    /// The worker had not ended when its parent was looked up: its end is still to be delivered.
     is_open: bool,
-    /// Its end was delivered before.
+    /// The end of the worker was delivered before.
     has_ended: bool,
 }
 
@@ -80,14 +77,14 @@ struct JoinedWorker {
     live: Arc<LiveSession>,
     cursor: SessionCursor,
     gate: DelegateGate,
-    /// It is removed when it is delivered up to here.
+    /// The worker is removed once it is delivered up to here.
     ends_at: Option<Position>,
     /// Wakes the connection; dropping it leaves the ring.
     _seat: WakerGuard,
 }
 
 impl JoinedWorker {
-    /// True if it is delivered as far as it will be.
+    /// True if the worker is delivered up to [`ends_at`](Self::ends_at).
     fn is_complete(&self) -> bool {
         self.ends_at.is_some_and(|end| self.cursor.at >= end)
     }
@@ -102,7 +99,7 @@ pub(super) struct WorkerStreams {
     waker: Arc<AtomicWaker>,
     /// The name of the connection, for warnings.
     connection: String,
-    /// The gate of `live`.
+    /// The [`DelegateGate`] of `live`.
     gate: DelegateGate,
     joined: Vec<JoinedWorker>,
     awaited: Vec<AwaitedWorker>,
@@ -111,7 +108,7 @@ pub(super) struct WorkerStreams {
 }
 
 impl WorkerStreams {
-    /// Adds the backlog of all workers to that of the session, which is delivered up to `at`.
+    /// Adds the [`Backlog`] of all workers to that of the session, which is delivered up to `at`.
     pub(super) fn add_backlog(&self, own: Backlog, at: Position) -> Backlog {
         let own = Backlog {
             has_more: own.has_more || self.has_more(at),
@@ -126,7 +123,7 @@ impl WorkerStreams {
         })
     }
 
-    /// True if there is something to do for a worker.
+    /// True if [`fill`](Self::fill) would queue events of a worker, or join or remove one.
     fn has_more(&self, at: Position) -> bool {
         let has_more = |worker: &JoinedWorker| {
             worker.live.ring.is_closed()
@@ -147,7 +144,7 @@ impl WorkerStreams {
         self.joined.iter().map(|worker| &worker.live)
     }
 
-    /// How far every worker is delivered.
+    /// The delivered position of every worker.
     pub(super) fn positions(&self) -> SessionPositions {
         let awaited = self.awaited.iter().map(|worker| {
             let at = match worker.from {
@@ -163,7 +160,7 @@ impl WorkerStreams {
         awaited.chain(joined).collect()
     }
 
-    /// When a worker is to be looked for.
+    /// When the next worker is to be looked up.
     pub(super) fn next_lookup(&self) -> Option<Instant> {
         let lookups = self.awaited.iter().filter_map(|worker| worker.lookup);
         lookups.map(|(at, _)| at).min()
@@ -180,7 +177,7 @@ impl WorkerStreams {
         joined.chain(self.gate.wait)
     }
 
-    /// True if the worker of `wait` is delivered, or is not there.
+    /// True if the worker of a [`WorkerWait`] is delivered, or is not joined.
     fn is_over(&self, wait: WorkerWait) -> bool {
         let worker = self.joined.iter().find(|worker| worker.id == wait.worker);
         worker.is_none_or(|worker| worker.cursor.at >= wait.upto)
@@ -193,8 +190,8 @@ impl WorkerStreams {
         });
     }
 
-    /// Queues what comes next: of the session, whose cursor is given, and of each worker at most
-    /// one stretch.
+    /// Queues the next events: at most one run of the session, whose cursor is given, and of each
+    /// worker.
     pub(super) async fn fill(
         &mut self,
         cursor: &mut SessionCursor,
@@ -203,7 +200,7 @@ impl WorkerStreams {
         let mut has_moved = self.schedule_due(cursor.at);
         has_moved |= self.look_up().await?;
         for _ in 0..=self.joined.len() {
-            if pending.frames() >= RING_EVENTS_MAX as u64 {
+            if pending.frames >= RING_EVENTS_MAX as u64 {
                 break;
             }
             self.last_filled = (self.last_filled + 1) % (self.joined.len() + 1);
@@ -341,7 +338,7 @@ impl WorkerStreams {
     fn is_full(&self) -> bool {
         let is_due = |worker: &&AwaitedWorker| worker.lookup.is_some();
         let due = self.awaited.iter().filter(is_due).count();
-        self.joined.len() + due >= self.streams.options.workers_max
+        self.joined.len() + due >= self.streams.settings.workers_max
     }
 }
 

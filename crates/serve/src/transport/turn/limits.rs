@@ -7,14 +7,14 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use turnwire_event::Owner;
 
-/// The open streams of every owner, and their bound.
+/// Bounds the open streams of each owner with a `StreamPermit` per stream.
 #[derive(Debug)]
 pub struct StreamLimits {
     per_owner_max: usize,
     open: Arc<Mutex<HashMap<Owner, usize>>>,
 }
 
-/// The permit of one open stream; dropping it makes room for another.
+/// The permit of one open stream from [`StreamLimits::acquire`]; dropping it makes room for another.
 #[derive(Debug)]
 pub struct StreamPermit {
     owner: Owner,
@@ -30,7 +30,7 @@ impl StreamLimits {
         }
     }
 
-    /// A permit for one more stream; none if `owner` has as many as it may.
+    /// A permit for one more stream; `None` if `owner` has reached the bound.
     pub fn acquire(&self, owner: &Owner) -> Option<StreamPermit> {
         let mut open = self.open.lock();
         let count = open.entry(owner.clone()).or_default();

@@ -9,29 +9,18 @@ use turnwire_hub::FrameRun;
 use turnwire_session::{CatchUp, Error, LiveSession, ReplayError};
 use turnwire_wire::pc3::FrameCursor;
 
-use super::super::carrier::cursor::{PageStep, Selection};
+use super::super::carrier::{PageStep, Selection};
 use super::TurnFormat;
-use super::tally::frames_of;
+use super::tally::marks;
 
-/// The selection of a turn stream.
+/// The [`Selection`] of a turn stream.
 pub(crate) struct TurnSelection<F> {
     pub(super) turn: TurnId,
     pub(super) format: F,
-    /// The frames that the client has of the event at its cursor; none once that is passed.
-    client_cursor: Option<FrameCursor>,
+    /// The client's cursor, if the client may have some frames of the first event; else `None`.
+    pub(super) client_cursor: Option<FrameCursor>,
     /// The turn's last frame was selected.
     pub(super) is_complete: bool,
-}
-
-impl<F: TurnFormat> TurnSelection<F> {
-    pub(super) fn new(turn: TurnId, format: F, client_cursor: Option<FrameCursor>) -> Self {
-        Self {
-            turn,
-            format,
-            client_cursor,
-            is_complete: false,
-        }
-    }
 }
 
 impl<F: TurnFormat> Selection for TurnSelection<F> {
@@ -52,7 +41,7 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
             let first = client_cursor.take().zip(heads.first()).zip(words.first());
             let skip = first
                 .filter(|((cursor, head), _)| cursor.position == head.position)
-                .and_then(|((cursor, _), word)| Some((cursor.frame?, frames_of(*word))))
+                .and_then(|((cursor, _), word)| Some((cursor.frame?, marks(*word).count())))
                 .map_or(0, |(frame, count)| (usize::from(frame) + 1).min(count));
             let mut tally = F::Tally::default();
             let (partial, complete) = words.split_at(usize::from(skip > 0));
@@ -77,10 +66,8 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
             tracing::error!(at = %head.position, %error, "a stored event cannot be read");
             ReplayError::Session(Error::Internal)
         })?;
-        let word = self
-            .format
-            .write_after(&event, self.client_cursor.as_ref(), out);
-        tally.add(word, 0);
+        let client_cursor = self.client_cursor.as_ref();
+        tally.add(self.format.write_event(&event, client_cursor, out), 0);
         self.is_complete = head.kind.is_terminal();
         Ok(if self.is_complete {
             PageStep::StopAfter

@@ -1,85 +1,14 @@
 //! Approvals of paused turns: list and decide.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{JSON, ok};
-use crate::openapi::operation::{
-    FailureCode, OperationMethod, OperationSpec, OperationTag, RequestBody, ResponseLink,
-    SuccessResponse,
-};
-use crate::openapi::parameter::TURN;
-use crate::openapi::schemas::{request_schema, response_schema};
+use super::TURN_READ;
+use crate::openapi::operation::{OperationSpec, SuccessResponse, get, post};
 use crate::problem::Code;
 use crate::rest::approval::{ApprovalAnswers, ApprovalList, ApprovalsAnswered};
 
-pub(super) const OPERATIONS: &[OperationSpec] = &[
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/turns/{id}/approvals",
-        id: "listApprovals",
-        tag: OperationTag::Turns,
-        summary: "List what a turn has asked",
-        about: "The tool uses of the turn that need approval, and the decisions so far.",
-        owned: true,
-        parameters: &[TURN],
-        body: None,
-        responses: &[ok(
-            "The approvals.",
-            &[(JSON, response_schema::<ApprovalList>)],
-        )],
-        problems: READ,
-    },
-    OperationSpec {
-        method: OperationMethod::Post,
-        path: "/turns/{id}/approvals",
-        id: "answerApprovals",
-        tag: OperationTag::Turns,
-        summary: "Answer what a turn has asked",
-        about: "The last missing decision starts the turn that continues. Repeating a decision has no effect and returns the same response.",
-        owned: true,
-        parameters: &[TURN],
-        body: Some(RequestBody {
-            shape: request_schema::<ApprovalAnswers>,
-            required: true,
-            examples,
-        }),
-        responses: &[
-            ok(
-                "The decisions are stored; others are missing.",
-                &[(JSON, response_schema::<ApprovalsAnswered>)],
-            ),
-            SuccessResponse {
-                contents: &[(JSON, response_schema::<ApprovalsAnswered>)],
-                links: &[ResponseLink {
-                    operation: "readTurn",
-                    parameter: "id",
-                    value: "$response.body#/next_turn_id",
-                }],
-                ..SuccessResponse::new(202, "All approvals are decided, and the next turn starts.")
-            },
-        ],
-        problems: &[
-            READ[0],
-            READ[1],
-            READ[2],
-            FailureCode::Default(Code::ApprovalNotFound),
-            FailureCode::Default(Code::ApprovalResolved),
-            FailureCode::Default(Code::TurnNotPaused),
-            FailureCode::Default(Code::TurnInFlight),
-            FailureCode::Default(Code::Draining),
-            FailureCode::Default(Code::StorageFull),
-        ],
-    },
-];
-
-const READ: &[FailureCode] = &[
-    FailureCode::Default(Code::TurnNotFound),
-    FailureCode::Default(Code::TooManyRequests),
-    FailureCode::Default(Code::SessionQuarantined),
-];
-
-fn examples() -> Value {
-    json!({
+pub(super) fn operations() -> Vec<OperationSpec> {
+    let answer_examples = json!({
         "yes": {
             "summary": "Yes to one",
             "value": { "approval_id": "appr_01KBZ4M0XQ6V9D7T3C2N8R5HJA", "decision": "approve" },
@@ -95,5 +24,43 @@ fn examples() -> Value {
                 },
             ] },
         },
-    })
+    });
+    let next_turn = "$response.body#/next_turn_id";
+    let decided = "All approvals are decided, and the next turn starts.";
+    vec![
+        get(
+            "/turns/{id}/approvals",
+            "listApprovals",
+            "List what a turn has asked",
+        )
+        .about("The tool uses of the turn that need approval, and the decisions so far.")
+        .turn()
+        .json::<ApprovalList>(200, "The approvals.")
+        .fails(TURN_READ),
+        post(
+            "/turns/{id}/approvals",
+            "answerApprovals",
+            "Answer what a turn has asked",
+        )
+        .about(
+            "The last missing decision starts the turn that continues. Repeating a decision has \
+                 no effect and returns the same response.",
+        )
+        .turn()
+        .body::<ApprovalAnswers>(answer_examples)
+        .json::<ApprovalsAnswered>(200, "The decisions are stored; others are missing.")
+        .response(
+            SuccessResponse::json::<ApprovalsAnswered>(202, decided)
+                .links(next_turn, &["readTurn"]),
+        )
+        .fails(TURN_READ)
+        .fails(&[
+            Code::ApprovalNotFound,
+            Code::ApprovalResolved,
+            Code::TurnNotPaused,
+            Code::TurnInFlight,
+            Code::Draining,
+            Code::StorageFull,
+        ]),
+    ]
 }

@@ -1,130 +1,21 @@
 //! The records of a session: messages, events, calls and feedback.
 
 use serde_json::{Value, json};
+use turnwire_event::{CallId, EventType, MessageId, Position, ToolUseId, TypeSet};
 
-use super::turn::PAGE;
-use super::{JSON, ok};
-use crate::openapi::operation::{
-    FailureCode, OperationMethod, OperationSpec, OperationTag, RequestBody, SuccessResponse,
-};
-use crate::openapi::parameter::{
-    BEFORE_CALL, BEFORE_MESSAGE, BEFORE_TOOL_USE, EVENTS_LIMIT, HASHES, LIST_LIMIT, MESSAGES_LIMIT,
-    SESSION, SINCE, TYPES,
-};
-use crate::openapi::schemas::{request_schema, response_schema};
+use super::{OperationTag, SESSION_READ};
+use crate::openapi::operation::{get, post};
+use crate::openapi::parameter::{flag, limit, list_limit};
+use crate::openapi::schemas::{DocumentSchemas, request_schema};
 use crate::problem::Code;
-use crate::rest::{event, feedback, llm_call, message, tool_call};
+use crate::rest::event::EventList;
+use crate::rest::feedback::{FeedbackAccepted, FeedbackRequest};
+use crate::rest::llm_call::LlmCallList;
+use crate::rest::message::MessagesResponse;
+use crate::rest::tool_call::ToolCallList;
 
-pub(super) const OPERATIONS: &[OperationSpec] = &[
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/sessions/{id}/messages",
-        id: "listMessages",
-        tag: OperationTag::Record,
-        summary: "List messages",
-        about: "The stored messages: the newest page first, each page oldest first.",
-        owned: true,
-        parameters: &[SESSION, MESSAGES_LIMIT, BEFORE_MESSAGE],
-        body: None,
-        responses: &[ok(
-            "A page of messages.",
-            &[(JSON, response_schema::<message::MessagesResponse>)],
-        )],
-        problems: &[
-            PAGE[0],
-            PAGE[1],
-            PAGE[2],
-            PAGE[3],
-            FailureCode::Default(Code::MessageNotFound),
-        ],
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/sessions/{id}/events",
-        id: "listEvents",
-        tag: OperationTag::Record,
-        summary: "Read the log",
-        about: "The events of the session as they are stored, oldest first.",
-        owned: true,
-        parameters: &[SESSION, SINCE, TYPES, EVENTS_LIMIT, HASHES],
-        body: None,
-        responses: &[ok(
-            "A page of the log.",
-            &[(JSON, response_schema::<event::EventList>)],
-        )],
-        problems: &[
-            PAGE[0],
-            PAGE[1],
-            PAGE[2],
-            PAGE[3],
-            FailureCode::Default(Code::CursorExpired),
-            FailureCode::Default(Code::InvalidFilter),
-        ],
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/sessions/{id}/tool-calls",
-        id: "listToolCalls",
-        tag: OperationTag::Record,
-        summary: "List tool calls",
-        about: "The tool calls and how they ended, newest first.",
-        owned: true,
-        parameters: &[SESSION, LIST_LIMIT, BEFORE_TOOL_USE],
-        body: None,
-        responses: &[ok(
-            "A page of tool calls.",
-            &[(JSON, response_schema::<tool_call::ToolCallList>)],
-        )],
-        problems: PAGE,
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/sessions/{id}/llm-calls",
-        id: "listLlmCalls",
-        tag: OperationTag::Record,
-        summary: "List model calls",
-        about: "The model calls with caller, result and usage, newest first.",
-        owned: true,
-        parameters: &[SESSION, LIST_LIMIT, BEFORE_CALL],
-        body: None,
-        responses: &[ok(
-            "A page of model calls.",
-            &[(JSON, response_schema::<llm_call::LlmCallList>)],
-        )],
-        problems: PAGE,
-    },
-    OperationSpec {
-        method: OperationMethod::Post,
-        path: "/sessions/{id}/feedback",
-        id: "recordFeedback",
-        tag: OperationTag::Record,
-        summary: "Say what a message or a turn was worth",
-        about: "The rating is stored in the log, in the scale of the client.",
-        owned: true,
-        parameters: &[SESSION],
-        body: Some(RequestBody {
-            shape: request_schema::<feedback::FeedbackRequest>,
-            required: true,
-            examples: feedback_examples,
-        }),
-        responses: &[SuccessResponse {
-            contents: &[(JSON, response_schema::<feedback::FeedbackAccepted>)],
-            ..SuccessResponse::new(202, "The feedback is in the log.")
-        }],
-        problems: &[
-            FailureCode::Default(Code::SessionNotFound),
-            FailureCode::Default(Code::TurnNotFound),
-            FailureCode::Default(Code::MessageNotFound),
-            FailureCode::Default(Code::TooManyRequests),
-            FailureCode::Default(Code::Draining),
-            FailureCode::Default(Code::SessionQuarantined),
-            FailureCode::Default(Code::StorageFull),
-        ],
-    },
-];
-
-fn feedback_examples() -> Value {
-    json!({
+pub(super) fn tag() -> OperationTag {
+    let feedback_examples = json!({
         "turn": {
             "summary": "A turn, with a word",
             "value": { "turn_id": "01KBZ4M0XQ6V9D7T3C2N8R5HJA", "rating": "up" },
@@ -137,5 +28,90 @@ fn feedback_examples() -> Value {
                 "comment": "It answered another question.",
             },
         },
-    })
+    });
+    let operations = vec![
+        get("/sessions/{id}/messages", "listMessages", "List messages")
+            .about("The stored messages: the newest page first, each page oldest first.")
+            .session()
+            .page::<MessageId>(|schemas| limit(schemas.limits.messages_page))
+            .json::<MessagesResponse>(200, "A page of messages.")
+            .fails(SESSION_READ)
+            .fails(&[Code::MessageNotFound]),
+        get("/sessions/{id}/events", "listEvents", "Read the log")
+            .about("The events of the session as they are stored, oldest first.")
+            .session()
+            .query(
+                "since",
+                "Only events after this one; from the beginning if absent.",
+                request_schema::<Position>,
+            )
+            .query(
+                "types",
+                "Only events of these types: names separated by commas.",
+                types,
+            )
+            .query("limit", "The page size.", |schemas| {
+                limit(schemas.limits.events_page)
+            })
+            .query(
+                "hashes",
+                "Whether to include the hashes of the chain.",
+                flag,
+            )
+            .json::<EventList>(200, "A page of the log.")
+            .fails(&[Code::InvalidCursor])
+            .fails(SESSION_READ)
+            .fails(&[Code::CursorExpired, Code::InvalidFilter]),
+        get(
+            "/sessions/{id}/tool-calls",
+            "listToolCalls",
+            "List tool calls",
+        )
+        .about("The tool calls and how they ended, newest first.")
+        .session()
+        .page::<ToolUseId>(list_limit)
+        .json::<ToolCallList>(200, "A page of tool calls.")
+        .fails(SESSION_READ),
+        get(
+            "/sessions/{id}/llm-calls",
+            "listLlmCalls",
+            "List model calls",
+        )
+        .about("The model calls with caller, result and usage, newest first.")
+        .session()
+        .page::<CallId>(list_limit)
+        .json::<LlmCallList>(200, "A page of model calls.")
+        .fails(SESSION_READ),
+        post(
+            "/sessions/{id}/feedback",
+            "recordFeedback",
+            "Say what a message or a turn was worth",
+        )
+        .about("The rating is stored in the log, in the scale of the client.")
+        .session()
+        .body::<FeedbackRequest>(feedback_examples)
+        .json::<FeedbackAccepted>(202, "The feedback is in the log.")
+        .fails(&[
+            Code::SessionNotFound,
+            Code::TurnNotFound,
+            Code::MessageNotFound,
+            Code::TooManyRequests,
+            Code::Draining,
+            Code::SessionQuarantined,
+            Code::StorageFull,
+        ]),
+    ];
+    OperationTag {
+        name: "record",
+        about: "Stored messages, events and calls.",
+        operations,
+    }
+}
+
+/// The schema of the names of event types between commas.
+fn types(_: &mut DocumentSchemas) -> Value {
+    let names: Vec<&str> = TypeSet::filterable().iter().map(EventType::name).collect();
+    let alternatives = names.join("|").replace('.', "\\.");
+    json!({ "type": "string", "pattern": format!("^({alternatives})(,({alternatives}))*$"),
+        "examples": ["turn.started,turn.completed"] })
 }

@@ -1,157 +1,107 @@
 //! The OpenAPI document, registered statuses, usage, problem pages, the live page, and health checks.
 
 use serde_json::json;
+use turnwire_event::UtcDay;
 
-use super::{JSON, ok, text};
-use crate::openapi::operation::{FailureCode, OperationMethod, OperationSpec, OperationTag};
-use crate::openapi::parameter::{CODE, FROM, TO};
-use crate::openapi::schemas::response_schema;
+use super::OperationTag;
+use crate::openapi::operation::{OperationSpec, SuccessResponse, get};
+use crate::openapi::parameter::{OperationParameter, string};
+use crate::openapi::schemas::{SchemaFn, request_schema, response_schema};
 use crate::problem::{Code, help};
 use crate::rest::health::HealthReport;
 use crate::rest::status_event::StatusEvents;
 use crate::rest::usage::UsageReport;
 
 const HTML: &str = "text/html";
+const JSON: &str = "application/json";
 
-pub(super) const OPERATIONS: &[OperationSpec] = &[
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/problems",
-        id: "listProblems",
-        tag: OperationTag::Problems,
-        summary: "Every type of problem",
-        about: "An HTML page, or JSON if the client prefers it.",
-        responses: &[ok(
-            "All types of problems.",
-            &[(HTML, text), (JSON, response_schema::<help::ProblemList>)],
-        )],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/problems/{code}",
-        id: "readProblem",
-        tag: OperationTag::Problems,
-        summary: "One type of problem",
-        about: "Meaning, causes and remedy; the `type` of a problem is this path.",
-        parameters: &[CODE],
-        responses: &[ok(
-            "The type of problem.",
-            &[
-                (HTML, text),
-                (JSON, response_schema::<help::ProblemDescription>),
-            ],
-        )],
-        problems: &[FailureCode::Default(Code::NotFound)],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/status-events",
-        id: "listStatusEvents",
-        tag: OperationTag::Operations,
-        summary: "The registry of statuses",
-        about: "Every status id that agents may emit as progress, with the file that defines it, its text in each language, and how often it was emitted.",
-        responses: &[ok(
-            "The registry.",
-            &[(JSON, response_schema::<StatusEvents>)],
-        )],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/usage",
-        id: "readUsage",
-        tag: OperationTag::Operations,
-        summary: "What model calls came to",
-        about: "Calls, tokens and cost of the tenant by day and model, and in total. A call counts on the day it ended, even if its session was deleted later.",
-        owned: true,
-        parameters: &[FROM, TO],
-        responses: &[ok(
-            "The usage report.",
-            &[(JSON, response_schema::<UsageReport>)],
-        )],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/openapi.json",
-        id: "readOpenApi",
-        tag: OperationTag::Operations,
-        summary: "This document",
-        about: "With the limits of this server.",
-        responses: &[ok(
-            "The document.",
-            &[(
+pub(super) fn problems() -> OperationTag {
+    let operations = vec![
+        public("/problems", "listProblems", "Every type of problem")
+            .about("An HTML page, or JSON if the client prefers it.")
+            .response(page_or_json(
+                "All types of problems.",
+                response_schema::<help::ProblemList>,
+            )),
+        public("/problems/{code}", "readProblem", "One type of problem")
+            .about("Meaning, causes and remedy; the `type` of a problem is this path.")
+            .parameter(OperationParameter::path(
+                "code",
+                "The code of a problem.",
+                |_| {
+                    let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+                    json!({ "type": "string", "enum": names })
+                },
+            ))
+            .response(page_or_json(
+                "The type of problem.",
+                response_schema::<help::ProblemDescription>,
+            ))
+            .fails(&[Code::NotFound]),
+    ];
+    OperationTag {
+        name: "problems",
+        about: "The meaning of every error.",
+        operations,
+    }
+}
+
+pub(super) fn operations() -> OperationTag {
+    let mut readiness = public("/readyz", "readReadiness", "Whether new turns are taken")
+        .about("503 while the server drains or its disk is full.")
+        .json::<HealthReport>(200, "The server accepts turns.")
+        .fails(&[Code::Draining]);
+    // Supervisors expect 503 whatever the reason.
+    readiness.failures.push((503, Code::StorageFull));
+    let operations = vec![
+        public("/status-events", "listStatusEvents", "The registry of statuses")
+            .about("Every status id that agents may emit as progress, with the file that defines it, its \
+                 text in each language, and how often it was emitted.")
+            .json::<StatusEvents>(200, "The registry."),
+        get("/usage", "readUsage", "What model calls came to")
+            .about("Calls, tokens and cost of the tenant by day and model, and in total. A call counts on \
+                 the day it ended, even if its session was deleted later.")
+            .query(
+                "from",
+                "The first day (UTC); 29 days before `to` if absent.",
+                request_schema::<UtcDay>,
+            )
+            .query(
+                "to",
+                "The last day (UTC), at most 365 days after `from`; today if absent.",
+                request_schema::<UtcDay>,
+            )
+            .json::<UsageReport>(200, "The usage report."),
+        public("/openapi.json", "readOpenApi", "This document")
+            .about("With the limits of this server.")
+            .response(SuccessResponse::new(200, "The document.").content(
                 JSON,
                 |_| json!({ "type": "object", "required": ["openapi", "info", "paths"] }),
-            )],
-        )],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/healthz",
-        id: "readHealth",
-        tag: OperationTag::Operations,
-        summary: "Whether the process lives",
-        about: "Succeeds while the process runs.",
-        responses: &[ok(
-            "The process runs.",
-            &[(JSON, response_schema::<HealthReport>)],
-        )],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/readyz",
-        id: "readReadiness",
-        tag: OperationTag::Operations,
-        summary: "Whether new turns are taken",
-        about: "503 while the server drains or its disk is full.",
-        responses: &[ok(
-            "The server accepts turns.",
-            &[(JSON, response_schema::<HealthReport>)],
-        )],
-        problems: &[
-            FailureCode::Default(Code::Draining),
-            FailureCode::WithStatus(Code::StorageFull, 503),
-        ],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/metrics",
-        id: "readMetrics",
-        tag: OperationTag::Operations,
-        summary: "Metrics",
-        about: "In the text format of Prometheus.",
-        responses: &[ok("The metrics.", &[("text/plain", text)])],
-        ..PLAIN
-    },
-    OperationSpec {
-        method: OperationMethod::Get,
-        path: "/",
-        id: "readPage",
-        tag: OperationTag::Operations,
-        summary: "The live page",
-        about: "Talk to the agent and watch its events in a browser.",
-        responses: &[ok("The page.", &[(HTML, text)])],
-        ..PLAIN
-    },
-];
+            )),
+        public("/healthz", "readHealth", "Whether the process lives")
+            .about("Succeeds while the process runs.")
+            .json::<HealthReport>(200, "The process runs."),
+        readiness,
+        public("/metrics", "readMetrics", "Metrics")
+            .about("In the text format of Prometheus.")
+            .response(SuccessResponse::new(200, "The metrics.").content("text/plain", string)),
+        public("/", "readPage", "The live page")
+            .about("Talk to the agent and watch its events in a browser.")
+            .response(SuccessResponse::new(200, "The page.").content(HTML, string)),
+    ];
+    OperationTag {
+        name: "operations",
+        about: "Monitoring and operation of the server.",
+        operations,
+    }
+}
 
-/// An operation without parameters, body and owner.
-const PLAIN: OperationSpec = OperationSpec {
-    method: OperationMethod::Get,
-    path: "",
-    id: "",
-    tag: OperationTag::Operations,
-    summary: "",
-    about: "",
-    owned: false,
-    parameters: &[],
-    body: None,
-    responses: &[],
-    problems: &[],
-};
+/// Starts a `GET` operation that is the same for every owner.
+fn public(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
+    get(path, id, summary).without_owner()
+}
+
+fn page_or_json(about: &'static str, shape: SchemaFn) -> SuccessResponse {
+    let response = SuccessResponse::new(200, about);
+    response.content(HTML, string).content(JSON, shape)
+}

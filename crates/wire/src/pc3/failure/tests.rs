@@ -4,9 +4,7 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::{Body, Event};
 
 use super::*;
-use crate::pc3::test_support::{
-    DONE, USAGE, block, event, projected, turn_cancelled, turn_completed,
-};
+use crate::pc3::tests::{DONE, USAGE, block, event, projected, turn_cancelled, turn_completed};
 use WireVersion::{V04, V05};
 
 // S1-099, S1-089, S1-093

@@ -11,9 +11,7 @@ use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, TurnKind};
 use turnwire_event::{CallId, EpisodeId, MessageId, TurnId, Ulid};
 
 use super::*;
-use crate::pc3::test_support::{
-    DONE, USAGE, block, event, projected, turn_cancelled, turn_completed,
-};
+use crate::pc3::tests::{DONE, USAGE, block, event, projected, turn_cancelled, turn_completed};
 use WireVersion::{V04, V05};
 
 fn thinking_delta(text: &str, after_text: bool) -> Body {

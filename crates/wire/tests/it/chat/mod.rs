@@ -18,7 +18,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use turnwire_event::{Event, TurnId};
-use turnwire_wire::pc3::{self, FrameKinds, WireVersion};
+use turnwire_wire::pc3::{self, WireVersion};
 
 use crate::scenario::catalog;
 
@@ -119,7 +119,7 @@ fn returned_kinds_equal_the_written_frames() {
             for event in &events {
                 let mut out = Vec::new();
                 let marks = pc3::project(event, version, &mut out);
-                assert_eq!(FrameKinds::from_bits(marks.bits()), marks);
+                assert_eq!(marks.iter().count(), marks.len());
                 let written = frames(&out);
                 assert_eq!(marks.len(), written.len(), "{name}");
                 for (mark, frame) in marks.iter().zip(&written) {

@@ -21,16 +21,6 @@ pub(crate) struct Pipe<S> {
     pub(super) has_control: bool,
 }
 
-impl<S> Pipe<S> {
-    pub(super) fn new(io: S) -> Self {
-        Self {
-            io,
-            mid_frame: false,
-            has_control: false,
-        }
-    }
-}
-
 impl<S: ByteStream> AsyncRead for Pipe<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -30,22 +32,19 @@ pub(crate) fn accept_key(headers: &HeaderMap) -> Option<String> {
     Some(derive_accept_key(key.as_bytes()))
 }
 
-/// The response that switches protocols; `takeover` gets the socket.
-pub(crate) fn response(accept_key: &str, takeover: SocketTakeover) -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    response.extensions_mut().insert(takeover);
-    let headers = response.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    if let Ok(accept_key) = HeaderValue::from_str(accept_key) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept_key);
-    }
-    response
+/// The response that switches protocols; the [`SocketTakeover`] gets the socket.
+pub(crate) fn response(accept_key: &str, takeover: SocketTakeover) -> Response {
+    let headers = [
+        (header::CONNECTION, "Upgrade"),
+        (header::UPGRADE, "websocket"),
+        (header::SEC_WEBSOCKET_ACCEPT, accept_key),
+    ];
+    let status = StatusCode::SWITCHING_PROTOCOLS;
+    (status, headers, Extension(takeover), Body::empty()).into_response()
 }
 
-/// Writes the head of the response and opens the WebSocket; none if the client does not take the
-/// head within `write_deadline`.
+/// Writes the head of the response and opens the [`WebSocket`]; `None` if the client does not take
+/// the head within `write_deadline`.
 pub(crate) async fn open(
     taken: TakenSocket,
     write_deadline: Duration,

@@ -14,11 +14,10 @@ use turnwire_event::{EventFilter, EventHead, EventType, Position, SessionId};
 use turnwire_hub::FrameRun;
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
-use super::super::super::carrier::cursor::{Fill, PageStep, Selection, SessionCursor};
-use super::super::super::carrier::pending::EventCount;
+use super::super::super::carrier::{EventCount, Fill, PageStep, Selection, SessionCursor};
 use super::super::format::{EventFormat, EventWrites, FilterSelection};
 
-/// What a session's next event waits for.
+/// The worker that a session's next event waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WorkerWait {
     pub(super) worker: SessionId,
@@ -37,7 +36,7 @@ pub(super) enum Boundary {
     Ending(SessionId, Position),
 }
 
-/// The start or end of a worker that `head` is.
+/// The [`Boundary`] that `head` is, if any.
 fn boundary(head: &EventHead) -> Option<Boundary> {
     let worker = || head.actor.name()?.parse().ok();
     match head.kind {
@@ -49,7 +48,7 @@ fn boundary(head: &EventHead) -> Option<Boundary> {
     }
 }
 
-/// The events that pass a filter, up to the next [`Boundary`].
+/// The [`Selection`] of the events that pass a filter, up to the next [`Boundary`].
 struct BoundarySelection<'a> {
     filter: FilterSelection<'a>,
     passed_end: Option<Position>,
@@ -57,7 +56,7 @@ struct BoundarySelection<'a> {
 }
 
 impl BoundarySelection<'_> {
-    /// Whether delivery stops at `head`, and on which side of it.
+    /// The [`PageStep`] at `head`: whether delivery stops there, and on which side.
     fn stop_at(&mut self, head: &EventHead) -> PageStep {
         let step = match boundary(head) {
             Some(Boundary::Started(_)) => PageStep::StopAfter,
@@ -115,13 +114,13 @@ impl Selection for BoundarySelection<'_> {
     }
 }
 
-/// How a session with workers is delivered: which worker it waits for, and which it looked up.
+/// Stops the delivery of a session at each [`Boundary`] until the worker is delivered.
 pub(super) struct DelegateGate {
     pub(super) wait: Option<WorkerWait>,
-    /// The end of a worker that may be delivered, because the worker is.
+    /// The end of a worker that may be delivered, because all events of the worker are.
     passed_end: Option<Position>,
-    /// Where the open workers of the session were looked up: one that has not been started by
-    /// then was started before the position that delivery began at.
+    /// The position at which the open workers of the session were looked up: a worker whose start is
+    /// not delivered by then had started before the delivery began.
     pub(super) looked_up_at: Position,
 }
 
@@ -139,7 +138,7 @@ impl DelegateGate {
         (self.wait, self.passed_end) = (None, Some(end));
     }
 
-    /// True if there are events that wait for nothing.
+    /// True if there are events and none of them waits for a worker.
     pub(super) fn has_more(&self, cursor: &SessionCursor, live: &LiveSession) -> bool {
         self.wait.is_none() && cursor.has_more(live)
     }

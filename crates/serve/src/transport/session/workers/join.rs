@@ -1,5 +1,5 @@
-//! Looking up workers and joining them: those that a client names, those that run when it
-//! subscribes, those that start while it is connected.
+//! Looks up and joins workers: those that a client names, those that run when it subscribes, and
+//! those that start while it is connected.
 
 use std::sync::Arc;
 
@@ -7,12 +7,11 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{EventFilter, Position, SessionId};
-use turnwire_session::WORKER_DEPTH_MAX;
-use turnwire_session::{Error, LiveSession, ReplayError};
+use turnwire_session::{Error, LiveSession, ReplayError, WORKER_DEPTH_MAX};
 use turnwire_wire::session::{SessionPositions, SubscribeError};
 
 use super::super::super::Streams;
-use super::super::super::carrier::cursor::{Selection as _, SessionCursor};
+use super::super::super::carrier::{Selection as _, SessionCursor};
 use super::super::failure::SubscribeFailure;
 use super::super::format::FilterSelection;
 use super::delegates::{DelegateGate, WorkerWait};
@@ -21,8 +20,8 @@ use super::{
     WorkerStreams,
 };
 
-/// Named workers without a session that are looked for in the logs: a client names at most one
-/// for each delegate of one turn, and each is a read.
+/// The largest number of named workers without a session that are looked up in the logs: a client
+/// names at most one for each delegate of one turn, and each lookup is a read.
 const MISSING_MAX: usize = 16;
 
 impl WorkerStreams {
@@ -53,7 +52,7 @@ impl WorkerStreams {
         Ok(workers)
     }
 
-    /// Awaits the workers that a client names, if its cursors are within what is stored.
+    /// Awaits the workers that a client names, if the events after its cursors are stored.
     async fn await_named(&mut self, since: SessionPositions) -> Result<(), SubscribeFailure> {
         let mut missing = Vec::new();
         let mut logs = vec![(self.live.clone(), 0)];
@@ -104,7 +103,7 @@ impl WorkerStreams {
         let worker = sessions.open(&self.live.owner, id).await?;
         let depth = sessions.depth_below(self.live.id, &worker).await?;
         let depth = depth.ok_or_else(|| SubscribeError::not_a_worker(&id.to_string()))?;
-        let max = self.streams.options.replay_max;
+        let max = self.streams.settings.replay_max;
         match worker
             .catch_up(at, &self.filter, FinishedReplay::Ends, max)
             .await
@@ -207,7 +206,7 @@ impl WorkerStreams {
         let joined = match sessions.open(&self.live.owner, worker.id).await {
             Ok(session) if session.parent() == Some(worker.parent) => {
                 // Before it is opened, which awaits its own workers.
-                if self.joined.len() >= self.streams.options.workers_max {
+                if self.joined.len() >= self.streams.settings.workers_max {
                     self.drop_worker(worker.id, Some("too_many_workers"));
                     return Ok(true);
                 }
@@ -237,7 +236,7 @@ impl WorkerStreams {
         }
     }
 
-    /// Places a cursor in the session of a worker and awaits the worker's own workers.
+    /// Places a [`SessionCursor`] in the session of a worker and awaits the worker's own workers.
     async fn open_worker(
         &mut self,
         worker: AwaitedWorker,
@@ -276,7 +275,7 @@ impl WorkerStreams {
         })
     }
 
-    /// What the end of a worker must wait for; none if the worker has nothing more to deliver.
+    /// The [`WorkerWait`] of the end of a worker; `None` if all events of the worker are delivered.
     pub(super) async fn before_end(
         &mut self,
         worker: SessionId,

@@ -51,8 +51,9 @@ fn assert_in_order(events: &[Event]) {
     }
 }
 
+// S3-085, S3-087
 #[tokio::test]
-async fn s3_085_s3_087_a_workers_events_come_between_its_start_and_its_end_where_asked_for() {
+async fn worker_events_come_between_start_and_end_on_request() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -94,8 +95,9 @@ async fn s3_085_s3_087_a_workers_events_come_between_its_start_and_its_end_where
     );
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_what_was_committed_at_once_is_still_told_in_order() {
+async fn events_committed_together_are_delivered_in_order() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -133,8 +135,9 @@ async fn s3_087_what_was_committed_at_once_is_still_told_in_order() {
     }
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_a_worker_that_is_missing_from_the_map_is_told_by_where_it_began() {
+async fn worker_missing_from_the_cursor_is_delivered_by_its_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -175,8 +178,9 @@ async fn s3_087_a_worker_that_is_missing_from_the_map_is_told_by_where_it_began(
     assert_eq!(of(&events, parent.id()), ["delegate.completed"]);
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_a_worker_that_ends_before_the_first_fill_is_told_to_its_end() {
+async fn worker_ending_before_the_first_fill_is_delivered_whole() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -203,8 +207,9 @@ async fn s3_087_a_worker_that_ends_before_the_first_fill_is_told_to_its_end() {
     }
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_the_map_says_where_each_worker_goes_on() {
+async fn cursor_map_selects_where_each_worker_continues() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -257,8 +262,9 @@ async fn s3_087_the_map_says_where_each_worker_goes_on() {
     assert!(of(&events, parent.id()).is_empty());
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_a_map_that_is_wrong_is_refused_in_its_words() {
+async fn invalid_cursor_map_is_refused_by_name() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -316,8 +322,9 @@ async fn s3_087_a_map_that_is_wrong_is_refused_in_its_words() {
     assert_eq!(of(&viewer.served().await, parent.id()), ["delegate.failed"]);
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_filters_are_for_workers_too_and_hide_no_worker() {
+async fn filters_apply_to_workers_and_hide_none() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;

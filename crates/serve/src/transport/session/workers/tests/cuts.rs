@@ -143,13 +143,15 @@ impl Kept {
     }
 }
 
+// F5, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f5_s3_087_a_client_that_is_cut_anywhere_gets_every_session_once_and_in_order() {
+async fn client_cut_anywhere_gets_every_session_once_in_order() {
     cut_often(false).await;
 }
 
+// F5, S3-087
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f5_s3_087_what_an_ack_or_a_ping_says_is_as_good_a_cursor() {
+async fn positions_of_acks_and_pings_are_valid_cursors() {
     cut_often(true).await;
 }
 

@@ -6,8 +6,9 @@ use super::of;
 use super::stage::*;
 use super::viewer::*;
 
+// S3-087
 #[tokio::test]
-async fn s3_087_more_workers_than_may_are_left_out_with_a_warning() {
+async fn workers_above_the_limit_are_omitted_with_a_warning() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::with(dir.path(), turnwire_session::Options::default(), 2).await;
     let parent = stage.acting(None).await;
@@ -44,8 +45,9 @@ async fn s3_087_more_workers_than_may_are_left_out_with_a_warning() {
     assert!(of(&events, workers[2].id()).is_empty());
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_one_that_is_left_out_leaves_nothing_of_its_own_behind() {
+async fn omitted_worker_leaves_no_state() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::with(dir.path(), turnwire_session::Options::default(), 1).await;
     let parent = stage.acting(None).await;
@@ -64,8 +66,9 @@ async fn s3_087_one_that_is_left_out_leaves_nothing_of_its_own_behind() {
     assert_eq!(stands.len(), 2, "the parent and one worker: {stands:?}");
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_leaving_the_workers_out_in_mid_replay_loses_nothing_of_the_parent() {
+async fn dropping_workers_during_replay_keeps_parent_events() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let mut parent = stage.acting(None).await;
@@ -102,8 +105,9 @@ async fn s3_087_leaving_the_workers_out_in_mid_replay_loses_nothing_of_the_paren
     }
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_a_worker_is_told_and_may_be_named_however_deep_it_is() {
+async fn nested_workers_are_delivered_and_may_be_named() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let mut levels = vec![stage.acting(None).await];
@@ -140,8 +144,9 @@ fn viewer_log(live: &turnwire_session::LiveSession) -> Vec<&'static str> {
     kinds
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_a_worker_that_is_deleted_or_damaged_leaves_and_its_parent_goes_on() {
+async fn deleted_or_damaged_worker_is_dropped_and_parent_continues() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;
@@ -187,8 +192,9 @@ async fn s3_087_a_worker_that_is_deleted_or_damaged_leaves_and_its_parent_goes_o
     assert!(of(&again.expect("accepted").served().await, damaged.id()).is_empty());
 }
 
+// S3-092
 #[tokio::test]
-async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
+async fn client_overtaken_by_a_worker_ring_is_too_slow() {
     let dir = tempfile::tempdir().expect("a folder");
     let options = turnwire_session::Options {
         ring_events: 32,
@@ -221,8 +227,9 @@ async fn s3_092_a_client_that_falls_off_a_workers_ring_is_behind() {
     assert_eq!(filled, Fill::Overrun);
 }
 
+// S3-092
 #[tokio::test]
-async fn s3_092_a_client_that_is_told_a_worker_does_not_fall_off_its_parents_ring() {
+async fn waiting_for_a_worker_does_not_overrun_the_parent_ring() {
     let dir = tempfile::tempdir().expect("a folder");
     let options = turnwire_session::Options {
         ring_events: 32,
@@ -247,8 +254,9 @@ async fn s3_092_a_client_that_is_told_a_worker_does_not_fall_off_its_parents_rin
     assert_eq!(told.last(), Some(&"text.delta"));
 }
 
+// S3-087
 #[tokio::test]
-async fn s3_087_a_worker_is_told_whose_employer_is_over_named_or_not() {
+async fn worker_of_an_ended_worker_is_delivered_named_or_not() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = Stage::new(dir.path()).await;
     let parent = stage.acting(None).await;

@@ -29,7 +29,9 @@ use turnwire_session::{
     SessionService, SubmitRequest, SubmitTarget as In, SystemClock, SystemMint,
 };
 
-use super::super::super::super::{CountersByVersion, Options, ServerPhase, StreamLimits, Streams};
+use crate::config::{ServerConfig, SettingSources};
+
+use super::super::super::super::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 
 /// What a turn is told to do.
 type Deed = Box<dyn FnOnce(&TurnContext) + Send>;
@@ -135,28 +137,22 @@ impl Stage {
             producer: Arc::new(puppets),
         };
         let sessions = SessionService::start(parts).await.expect("the service");
+        let sources = SettingSources {
+            home: Some(dir.to_owned()),
+            ..SettingSources::default()
+        };
+        let mut settings = ServerConfig::load(&sources).expect("defaults").stream;
+        settings.workers_max = workers_max;
         let streams = Streams {
             sessions: sessions.live_sessions(),
             canceller: sessions.canceller(),
-            options: Options {
-                queue_max: 1000,
-                snapshot_messages: 50,
-                replay_max: 10_000,
-                workers_max,
-                ping: Duration::from_secs(30),
-                ping_misses: 3,
-                subscribe_wait: Duration::from_secs(10),
-                write_deadline: Duration::from_secs(10),
-                frame_in_max: 65_536,
-                heartbeat: Duration::from_secs(15),
-                retry_ms: 1000,
-            },
+            settings,
             phase: ServerPhase::default(),
             events_sent: metrics::Counter::noop(),
             next_connection: AtomicU64::new(1),
             tasks: TaskTracker::new(),
             stream_limits: StreamLimits::new(1),
-            chat_counters: CountersByVersion::default(),
+            turn_counters: CountersByVersion::default(),
             lag_max: AtomicU64::new(0),
         };
         Self {

@@ -26,7 +26,7 @@ impl Stage {
         since: Option<SinceCursor>,
     ) -> Result<Viewer, SubscribeError> {
         let filter = EventFilter::resolve(spec).expect("a filter");
-        let max = self.streams.options.replay_max;
+        let max = self.streams.settings.replay_max;
         let cursor = match &since {
             None => live
                 .ring
@@ -52,7 +52,12 @@ impl Stage {
         };
         Ok(Viewer {
             live: live.clone(),
-            subscription: Subscription::new(filter, cursor, workers),
+            subscription: Subscription {
+                filter,
+                cursor,
+                workers,
+                watcher: None,
+            },
             due: Vec::new(),
         })
     }
