@@ -7,7 +7,7 @@ mod check;
 
 pub use check::check_input;
 
-pub(crate) use fields::InputFields;
+pub(crate) use fields::{InputFields, object, object_schema};
+pub(crate) use schema::InputSchema;
 #[cfg(test)]
 pub(crate) use schema::MESSAGE_CHARS_MAX;
-pub(crate) use schema::{InputSchema, InputSchemaError};

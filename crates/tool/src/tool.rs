@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::ToolUseId;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, EventEmitter};
+use turnwire_event::port::{BoxFuture, Emission, EmitRefusal, EventEmitter};
+use turnwire_event::{Actor, Body, Position, ToolUseId};
 
 pub use context::ToolContext;
 pub use deliver::deliver;
@@ -32,6 +32,17 @@ pub struct ToolInvocation {
     pub emitter: Arc<dyn EventEmitter>,
     /// The turn that the tool works for.
     pub context: Arc<ToolContext>,
+}
+
+impl ToolInvocation {
+    /// Emits `body` in the span of the call, as soon as the outbox has room.
+    pub(crate) async fn emit(&self, actor: Actor, body: Body) -> Result<Position, EmitRefusal> {
+        let emission = Emission {
+            trace: self.context.trace.clone(),
+            ..Emission::new(actor, body)
+        };
+        deliver(&*self.emitter, emission).await
+    }
 }
 
 /// A failure of a data service: the pair of labels that dashboards join on (S1-145).
@@ -77,6 +88,11 @@ impl ToolFailure {
     /// The tool, its program or its service failed.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ToolErrorClass::Internal, message)
+    }
+
+    /// The turn refused an event, so nothing was `done`.
+    pub(crate) fn refused(done: &str, refusal: EmitRefusal) -> Self {
+        Self::new(ToolErrorClass::Cancelled, format!("Not {done}: {refusal}."))
     }
 
     /// The same failure, and the calling sub-agent fails with it.

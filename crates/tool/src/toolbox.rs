@@ -8,11 +8,9 @@ use turnwire_dial::Dialer;
 use turnwire_event::{Clock, IdGenerator};
 use turnwire_pack::{BuiltinFunction, Pack, ToolDef, ToolKind};
 
-use crate::builtin::trial::{self, BurstTool, ClockTool, EchoTool, FailTool, SleepTool};
-use crate::builtin::{DelegateTool, EmitStatusTool, FeedbackTool, RenamedTool, RenderTool};
+use crate::builtin::{DelegateTool, RenderTool, builtin};
 use crate::data_service::{Connector, EnricherTool};
 use crate::http::HttpTool;
-use crate::input::InputSchemaError;
 use crate::mcp::McpToolset;
 use crate::program::ProcessTool;
 use crate::program::runner::ProgramRunner;
@@ -108,8 +106,16 @@ impl Toolbox {
 
     /// The tools for trials: clock, echo, sleep, fail, burst.
     pub fn trial(clock: Arc<dyn Clock>, mint: Arc<dyn IdGenerator>) -> Self {
+        let functions = [
+            BuiltinFunction::Clock,
+            BuiltinFunction::Echo,
+            BuiltinFunction::Sleep,
+            BuiltinFunction::Fail,
+            BuiltinFunction::Burst,
+        ];
+        let tool = |function| Arc::new(builtin(function, &clock, &mint)) as Arc<dyn Tool>;
         Self {
-            tools: trial::tools(clock, mint),
+            tools: functions.map(tool).to_vec(),
             groups: BTreeMap::new(),
         }
     }
@@ -190,9 +196,9 @@ fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>
         runner,
         servers,
     } = dependencies;
-    let schema_error = |error: InputSchemaError| ToolBuildError::Schema {
+    let schema_error = |reason| ToolBuildError::Schema {
         tool: def.name.clone(),
-        reason: error.0,
+        reason,
     };
     let definition_error = |reason: String| definition_error(&def.name, reason);
     let tool = match &def.kind {
@@ -200,7 +206,7 @@ fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>
             enricher_id,
             domain_type,
         } => {
-            let enricher = connector.enricher(domain_type, enricher_id);
+            let enricher = connector.registry.get(domain_type, enricher_id);
             let enricher = enricher.ok_or_else(|| ToolBuildError::Enricher {
                 tool: def.name.clone(),
                 enricher_id: enricher_id.clone(),
@@ -209,38 +215,25 @@ fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>
             EnricherTool::build(def, enricher, connector).map_err(schema_error)?
         }
         ToolKind::Render { data_type, shape } => {
-            let enrichers = connector.of_domain(data_type);
+            let enrichers = connector.registry.of_domain(data_type);
             RenderTool::build(def, (data_type, *shape), enrichers, mint)
         }
-        ToolKind::Direct(function) => {
-            let inner: Arc<dyn Tool> = match function {
-                BuiltinFunction::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
-                BuiltinFunction::Echo => Arc::new(EchoTool),
-                BuiltinFunction::Sleep => Arc::new(SleepTool),
-                BuiltinFunction::Fail => Arc::new(FailTool),
-                BuiltinFunction::Burst => Arc::new(BurstTool::new(Arc::clone(mint))),
-                BuiltinFunction::EmitStatus => Arc::new(EmitStatusTool),
-                BuiltinFunction::LlmFeedback => Arc::new(FeedbackTool),
-            };
-            RenamedTool::build(def, inner)
-        }
+        ToolKind::Direct(function) => builtin(*function, clock, mint).renamed(def),
         ToolKind::Http(http) => {
             let tool = HttpTool::build(def, http, dialer).map_err(definition_error)?;
             tool.checked().map_err(schema_error)?
         }
         ToolKind::Process(process) => {
-            let tool = ProcessTool::build(def, process, runner);
-            let tool = tool.map_err(|error| definition_error(error.to_string()))?;
+            let tool = ProcessTool::build(def, process, runner).map_err(definition_error)?;
             tool.checked().map_err(schema_error)?
         }
         ToolKind::Mcp { server, tool } => {
             let tool = servers.tool(def, server, tool);
             return tool.map_err(definition_error);
         }
-        ToolKind::Delegate { agent } => {
-            let tool = DelegateTool::build(def, agent);
-            tool.checked().map_err(schema_error)?
-        }
+        ToolKind::Delegate { agent } => DelegateTool::build(def, agent)
+            .checked()
+            .map_err(schema_error)?,
     };
     Ok(Arc::new(tool))
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use turnwire_dial::{
-    DialError, Dialer, InvalidHeader, RequestHeaders, StreamRequest, StreamingResponse, Url,
+    DialError, Dialer, HttpMethod, HttpRequest, InvalidHeader, RequestHeaders, StreamingResponse,
+    Url,
 };
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::port::BoxFuture;
@@ -81,7 +82,7 @@ impl ModelHttpTransport {
         })
     }
 
-    fn outgoing(&self, ask: TransportRequest) -> Result<StreamRequest, ModelError> {
+    fn outgoing(&self, ask: TransportRequest) -> Result<HttpRequest, ModelError> {
         let url = Url::parse(&format!("{}{}", self.base_url, ask.path)).ok();
         // Without the `/` the path would extend the host name.
         let url = url.filter(|_| ask.path.starts_with('/'));
@@ -90,16 +91,20 @@ impl ModelHttpTransport {
             RequestHeaders::new(request_headers.map(|(name, value)| (*name, value.as_str())));
         let internal_error = |place| ModelError::from(LlmErrorClass::Internal).with_location(place);
         let request_headers = request_headers.map_err(|_| internal_error("header"))?;
-        Ok(StreamRequest {
-            url: url.ok_or(internal_error("address"))?,
+        let url = url.ok_or(internal_error("address"))?;
+        Ok(HttpRequest {
             headers: self
                 .dialect_headers
                 .clone()
                 .with(request_headers)
                 .with(self.operator_headers.clone()),
-            body: ask.body,
+            accept: "text/event-stream".into(),
+            body: Some(ask.body),
             connect: self.connect,
-            first_byte: self.first_byte,
+            timeout: self.first_byte,
+            max_bytes: usize::MAX,
+            redirects_max: None,
+            ..HttpRequest::new(HttpMethod::Post, url)
         })
     }
 }
@@ -113,7 +118,7 @@ impl ModelTransport for ModelHttpTransport {
         let outgoing = self.outgoing(ask);
         Box::pin(async move {
             let incoming = dialer
-                .post_streaming(outgoing?)
+                .send_streaming(outgoing?)
                 .await
                 .map_err(model_error)?;
             Ok(TransportResponse {

@@ -24,8 +24,7 @@ use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherTy
 use crate::data_service::request::EnricherRequest;
 use crate::data_service::transport::{CALL_MAX, RestTransport, ServiceTransport};
 use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
-use crate::tool::LiveTask;
-use crate::tool::ToolContext;
+use crate::tool::{LiveTask, ToolContext};
 
 /// Concurrent calls, including those of dropped tools: many cancelled turns must not become many
 /// requests.
@@ -37,7 +36,7 @@ pub type McpServiceLookup<'a> =
 
 /// The data services of a pack.
 pub struct Connector {
-    registry: EnricherRegistry,
+    pub(crate) registry: EnricherRegistry,
     /// By the name of the service.
     transports: HashMap<String, Arc<dyn ServiceTransport>>,
     verifier: Arc<dyn EnvelopeVerifier>,
@@ -102,20 +101,6 @@ impl Connector {
         })
     }
 
-    /// The enricher of a pair, if it is registered.
-    pub(crate) fn enricher(
-        &self,
-        domain_type: &str,
-        enricher_id: &str,
-    ) -> Option<&Arc<EnricherType>> {
-        self.registry.get(domain_type, enricher_id)
-    }
-
-    /// Every enricher of a domain type.
-    pub(crate) fn of_domain(&self, domain_type: &str) -> Vec<Arc<EnricherType>> {
-        self.registry.of_domain(domain_type)
-    }
-
     /// Asks `enricher` for `params` on behalf of the turn's owner and waits at most `wait`.
     pub(crate) async fn call(
         &self,
@@ -142,7 +127,7 @@ impl Connector {
         enricher: &Arc<EnricherType>,
         params: &Map<String, Value>,
     ) -> Result<ServiceData, ServiceFailure> {
-        let Some(transport) = self.transports.get(&enricher.service) else {
+        let Some(transport) = self.transports.get(&enricher.def.service) else {
             return Err(ServiceFailure::Internal);
         };
         let request = EnricherRequest::new(context, enricher, params).to_bytes();
@@ -183,8 +168,8 @@ impl Connector {
 fn span(enricher: &EnricherType) -> tracing::Span {
     tracing::debug_span!(
         "ccs.call",
-        enricher_id = %enricher.enricher_id,
-        domain_type = %enricher.domain_type,
+        enricher_id = %enricher.def.enricher_id,
+        domain_type = %enricher.def.domain_type,
         cached = tracing::field::Empty,
         cacheable = tracing::field::Empty,
         ttl = tracing::field::Empty,

@@ -24,7 +24,7 @@ pub(crate) fn record_failure(
     enricher: &EnricherType,
     context: &ToolContext,
 ) {
-    let enricher_id = enricher.enricher_id.as_str();
+    let enricher_id = enricher.def.enricher_id.as_str();
     match failure {
         ServiceFailure::Mismatch(mismatch) => {
             metrics::counter!(metric::PS6_PRINCIPAL_MISMATCH_TOTAL, "consumer" => CONSUMER)
@@ -32,7 +32,7 @@ pub(crate) fn record_failure(
             tracing::error!(
                 target: "security",
                 enricher_id,
-                service = %enricher.service,
+                service = %enricher.def.service,
                 session_id = %context.session_id,
                 turn_id = %context.turn_id,
                 "response of a data service dropped: {mismatch}"
@@ -50,7 +50,7 @@ pub(crate) fn record_failure(
             );
         }
         failure => {
-            tracing::warn!(enricher_id, service = %enricher.service, ?failure, "no data");
+            tracing::warn!(enricher_id, service = %enricher.def.service, ?failure, "no data");
         }
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn count_failed_call(
         .into_iter()
         .map(|(name, value)| Label::new(name, value))
         .collect();
-    labels.push(Label::new("enricher_id", enricher.enricher_id.clone()));
+    labels.push(Label::new("enricher_id", enricher.def.enricher_id.clone()));
     labels.push(Label::new("reason", code(reason)));
     metrics::counter!(metric::STREAM_CCS_ERROR_TOTAL, labels).increment(1);
 }

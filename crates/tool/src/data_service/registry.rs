@@ -54,43 +54,30 @@ impl ConnectorError {
 
 /// What one enricher returns.
 pub(crate) struct EnricherType {
-    pub(crate) enricher_id: String,
-    pub(crate) domain_type: String,
-    /// The service that has the enricher.
-    pub(crate) service: String,
-    /// The requested version of the envelope.
-    pub(crate) version: String,
+    pub(crate) def: Enricher,
     major: u64,
-    items: String,
-    item_id: String,
     payload: Option<Validator>,
     /// The payload schema with only the items required, for items without a payload.
     items_alone: Option<Validator>,
 }
 
 impl EnricherType {
-    fn new(enricher: &Enricher) -> Result<Self, ConnectorError> {
-        let schema = enricher.payload_schema.as_ref();
-        let compile = |schema: &Value| {
-            complexity::validator(schema).map_err(|error| ConnectorError::Schema {
-                enricher_id: enricher.enricher_id.clone(),
+    fn new(def: &Enricher) -> Result<Self, ConnectorError> {
+        let id = || def.enricher_id.clone();
+        let compile = |schema: Value| {
+            complexity::validator(&schema).map_err(|error| ConnectorError::Schema {
+                enricher_id: id(),
                 reason: error.to_string(),
             })
         };
+        let schema = &def.payload_schema;
+        let items_alone = schema.as_ref();
+        let items_alone = items_alone.and_then(|schema| items_schema(schema, &def.items));
         Ok(Self {
-            enricher_id: enricher.enricher_id.clone(),
-            domain_type: enricher.domain_type.clone(),
-            service: enricher.service.clone(),
-            version: enricher.version.clone(),
-            major: major(&enricher.version)
-                .ok_or_else(|| ConnectorError::Version(enricher.enricher_id.clone()))?,
-            items: enricher.items.clone(),
-            item_id: enricher.item_id.clone(),
-            payload: schema.map(compile).transpose()?,
-            items_alone: schema
-                .and_then(|schema| items_schema(schema, &enricher.items))
-                .map(|schema| compile(&schema))
-                .transpose()?,
+            major: major(&def.version).ok_or_else(|| ConnectorError::Version(id()))?,
+            payload: schema.clone().map(compile).transpose()?,
+            items_alone: items_alone.map(compile).transpose()?,
+            def: def.clone(),
         })
     }
 
@@ -107,7 +94,9 @@ impl EnricherType {
     /// Whether `items` without a payload match the schema.
     pub(crate) fn are_valid_items(&self, items: &[Value]) -> bool {
         match (&self.items_alone, &self.payload) {
-            (Some(items_alone), _) => items_alone.is_valid(&json!({ self.items.as_str(): items })),
+            (Some(items_alone), _) => {
+                items_alone.is_valid(&json!({ self.def.items.as_str(): items }))
+            }
             (None, Some(payload)) => items.iter().all(|item| payload.is_valid(item)),
             (None, None) => true,
         }
@@ -115,13 +104,13 @@ impl EnricherType {
 
     /// The id of an item, if it has one.
     pub(crate) fn id_of(&self, item: &Value) -> Option<String> {
-        id_in(item, &self.item_id)
+        id_in(item, &self.def.item_id)
     }
 
     /// The items of a payload with their ids: those of its list, or the payload itself. Items without
     /// an id are left out.
     pub(crate) fn items_of<'a>(&self, payload: &'a Value) -> Vec<(String, &'a Value)> {
-        let list = payload.get(&self.items).unwrap_or(payload);
+        let list = payload.get(&self.def.items).unwrap_or(payload);
         let list = list
             .as_array()
             .map_or_else(|| std::slice::from_ref(payload), Vec::as_slice);
@@ -162,10 +151,8 @@ impl EnricherRegistry {
         let mut pairs = HashMap::with_capacity(enrichers.len());
         for enricher in enrichers {
             let pair = (enricher.domain_type.clone(), enricher.enricher_id.clone());
-            if pairs
-                .insert(pair, Arc::new(EnricherType::new(enricher)?))
-                .is_some()
-            {
+            let replaced = pairs.insert(pair, Arc::new(EnricherType::new(enricher)?));
+            if replaced.is_some() {
                 return Err(ConnectorError::Duplicate(enricher.enricher_id.clone()));
             }
         }
@@ -180,7 +167,7 @@ impl EnricherRegistry {
 
     /// Every enricher of a domain type.
     pub(crate) fn of_domain(&self, domain_type: &str) -> Vec<Arc<EnricherType>> {
-        let of_domain = |enricher: &&Arc<EnricherType>| enricher.domain_type == domain_type;
+        let of_domain = |enricher: &&Arc<EnricherType>| enricher.def.domain_type == domain_type;
         self.pairs.values().filter(of_domain).cloned().collect()
     }
 }

@@ -14,28 +14,28 @@ const PRINCIPAL: &str = "principal";
 
 /// A request, with its fields in the order of the wire.
 #[derive(Debug, Serialize)]
-pub struct EnricherRequest<'a> {
+pub(crate) struct EnricherRequest<'a> {
     /// The owner of the turn.
-    pub principal: &'a str,
+    principal: &'a str,
     /// The enricher that is asked.
-    pub enricher_id: &'a str,
+    enricher_id: &'a str,
     /// The type of data that it returns.
-    pub domain_type: &'a str,
+    domain_type: &'a str,
     /// The envelope version that this side supports.
-    pub version: &'a str,
+    version: &'a str,
     /// The parameters that the model wrote.
-    pub params: &'a Map<String, Value>,
+    params: &'a Map<String, Value>,
     /// The span of the call; empty without one.
-    pub trace: TraceFields<'a>,
+    trace: TraceFields<'a>,
 }
 
 /// The trace fields of a request.
 #[derive(Debug, Default, Serialize)]
-pub struct TraceFields<'a> {
+pub(crate) struct TraceFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<&'a str>,
+    trace_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub span_id: Option<&'a str>,
+    span_id: Option<&'a str>,
 }
 
 impl<'a> EnricherRequest<'a> {
@@ -51,9 +51,9 @@ impl<'a> EnricherRequest<'a> {
         };
         Self {
             principal: context.owner.principal.as_str(),
-            enricher_id: &enricher.enricher_id,
-            domain_type: &enricher.domain_type,
-            version: &enricher.version,
+            enricher_id: &enricher.def.enricher_id,
+            domain_type: &enricher.def.domain_type,
+            version: &enricher.def.version,
             params,
             trace: context.trace.as_deref().map(trace).unwrap_or_default(),
         }

@@ -23,6 +23,12 @@ pub trait ServiceTransport: Send + Sync {
     fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>>;
 }
 
+/// The URL of `text`, if it is an address of HTTP with a host.
+pub(crate) fn http_url(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
 pub(crate) struct RestTransport {
     dialer: Arc<Dialer>,
     url: Url,
@@ -36,9 +42,7 @@ impl RestTransport {
         dialer: &Arc<Dialer>,
     ) -> Result<Self, ConnectorError> {
         let base = service.url.trim_end_matches('/');
-        let url = Url::parse(&format!("{base}/v1/enrich"))
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url = http_url(&format!("{base}/v1/enrich"));
         Ok(Self {
             dialer: Arc::clone(dialer),
             url: url.ok_or_else(|| ConnectorError::Url(name.to_owned()))?,

@@ -1,5 +1,7 @@
 //! What the model gets of a response: its status and its body, and no header.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 use turnwire_dial::{DialError, HttpResponse};
 use turnwire_event::code::ToolErrorClass;
@@ -9,6 +11,7 @@ use crate::tool::ToolFailure;
 
 /// Of the body of an error response: enough to say what was wrong.
 const ERROR_BYTES_MAX: usize = 2 * 1_024;
+
 /// The result, or the failure, of `response`.
 pub(super) fn result(response: &HttpResponse, secrets: &Secrets) -> Result<Value, ToolFailure> {
     let content_type = response.content_type();
@@ -68,21 +71,14 @@ fn is_json(content_type: &str) -> bool {
 
 /// The body, if it is text.
 fn text(response: &HttpResponse, content_type: &str) -> Option<String> {
-    match std::str::from_utf8(&response.body) {
-        Ok(text) => Some(text.to_owned()),
-        Err(_) if content_type.starts_with("text/") => {
-            Some(String::from_utf8_lossy(&response.body).into_owned())
-        }
-        Err(_) => None,
-    }
+    let text = String::from_utf8_lossy(&response.body);
+    // An owned text has replacement characters for bytes that are not UTF-8.
+    let is_text = matches!(text, Cow::Borrowed(_)) || content_type.starts_with("text/");
+    is_text.then(|| text.into_owned())
 }
 
 /// The beginning of `text`, in whole characters.
 fn excerpt(text: &str) -> &str {
     let text = text.trim();
-    let mut end = text.len().min(ERROR_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(ERROR_BYTES_MAX)]
 }

@@ -10,6 +10,7 @@ mod request;
 mod probe;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::service::{
@@ -61,15 +62,24 @@ pub(crate) trait RunningProgram: Send + Sync {
     fn exited(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// Starts the program of a server.
+/// Starts the programs of servers.
 pub(crate) trait ProgramLauncher: Send + Sync {
-    fn launch(&self) -> BoxFuture<'_, std::io::Result<ProgramPipes>>;
+    /// Starts `command` with the environment `env` as the program of `server`.
+    fn launch<'a>(
+        &'a self,
+        server: &'a str,
+        command: &'a [String],
+        env: &'a [(String, String)],
+    ) -> BoxFuture<'a, std::io::Result<ProgramPipes>>;
 }
 
 /// Where a server is.
-#[derive(Clone)]
 pub(crate) enum Endpoint {
-    Program(Arc<dyn ProgramLauncher>),
+    Program {
+        launcher: Arc<dyn ProgramLauncher>,
+        command: Vec<String>,
+        env: Vec<(String, String)>,
+    },
     Http {
         dialer: Arc<Dialer>,
         url: Url,
@@ -77,10 +87,16 @@ pub(crate) enum Endpoint {
     },
 }
 
-/// An open connection. Dropping it closes it without waiting.
-pub(crate) struct Connection {
+/// An open connection, as calls use it.
+#[derive(Clone)]
+pub(crate) struct ConnectionHandle {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) health: Arc<ConnectionHealth>,
+}
+
+/// An open connection. Dropping it closes it without waiting.
+pub(crate) struct Connection {
+    pub(crate) handle: ConnectionHandle,
     /// Completes when the server closes the connection; `None` after that.
     closed: Option<BoxFuture<'static, ()>>,
     close: RunningServiceCancellationToken,
@@ -97,8 +113,13 @@ impl Connection {
         let late = || ConnectError::Timeout(deadline.timeout);
         let health = Arc::new(ConnectionHealth::new());
         let (handshake, mut program): (BoxFuture<'_, _>, _) = match endpoint {
-            Endpoint::Program(launcher) => {
-                let launched = timeout_at(deadline.at, launcher.launch()).await;
+            Endpoint::Program {
+                launcher,
+                command,
+                env,
+            } => {
+                let launched = launcher.launch(server, command, env);
+                let launched = timeout_at(deadline.at, launched).await;
                 let launched = launched.map_err(|_| late())?;
                 let pipes = launched.map_err(|error| ConnectError::Program(start_text(&error)))?;
                 let stdin = BoundedWriter::new(pipes.stdin, &health);
@@ -140,7 +161,9 @@ impl Connection {
                 }
                 return Err(error);
             }
-            (Err(_), _) if health.has_stray_output() => return Err(ConnectError::StrayOutput),
+            (Err(_), _) if health.stray_output.load(Ordering::Relaxed) => {
+                return Err(ConnectError::StrayOutput);
+            }
             (Err(_), _) => return Err(late()),
         };
         let peer = service.peer().clone();
@@ -148,8 +171,7 @@ impl Connection {
         let no_cache = ClientCacheConfig::disabled();
         peer.set_response_cache_config(no_cache).await;
         Ok(Self {
-            peer,
-            health,
+            handle: ConnectionHandle { peer, health },
             close: service.cancellation_token(),
             closed: Some(Box::pin(async move {
                 let _ = service.waiting().await;

@@ -28,20 +28,14 @@ pub(crate) const ENRICH: &str = "enrich";
 /// The transport to one service.
 pub(crate) struct EnrichTransport {
     server: Arc<ToolServer>,
-    /// The keys that the server is given, which no envelope may contain.
-    secrets: Arc<Secrets>,
     timeout: Duration,
     max_bytes: usize,
 }
 
 impl EnrichTransport {
-    pub(crate) fn new(
-        (server, secrets): (&Arc<ToolServer>, &Arc<Secrets>),
-        service: &DataService,
-    ) -> Self {
+    pub(crate) fn new(server: &Arc<ToolServer>, service: &DataService) -> Self {
         Self {
             server: Arc::clone(server),
-            secrets: Arc::clone(secrets),
             timeout: Duration::from_millis(service.timeout_ms).min(CALL_MAX),
             max_bytes: usize::try_from(service.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),
         }
@@ -50,15 +44,15 @@ impl EnrichTransport {
 
 impl ServiceTransport for EnrichTransport {
     fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> {
-        let (server, max_bytes) = (Arc::clone(&self.server), self.max_bytes);
-        let (timeout, secrets) = (self.timeout, Arc::clone(&self.secrets));
+        let server = Arc::clone(&self.server);
+        let (timeout, max_bytes) = (self.timeout, self.max_bytes);
         Box::pin(async move {
             let Ok(Value::Object(request)) = serde_json::from_slice(&request) else {
                 return Err(DialError::Refused);
             };
             match call(&server, ENRICH, request, Deadline::after(timeout), None).await {
                 Ok(result) => {
-                    let response = response(result, &secrets);
+                    let response = response(result, &server.secrets);
                     let is_small = response.body.len() <= max_bytes;
                     let too_large = DialError::TooLarge { max_bytes };
                     is_small.then_some(response).ok_or(too_large)

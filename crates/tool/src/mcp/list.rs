@@ -111,5 +111,5 @@ fn compile_schema(schema: &Value) -> Result<Arc<InputSchema>, String> {
         ));
     }
     let compiled = InputSchema::without_hard_patterns(schema).map(Arc::new);
-    compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error.0)))
+    compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error)))
 }

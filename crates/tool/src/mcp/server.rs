@@ -18,13 +18,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use turnwire_event::{TurnId, metric};
+use turnwire_pack::McpServer;
 
 use crate::mcp::connection::{
-    ConnectError, Connection, ConnectionFault, ConnectionHealth, Endpoint, until_unresponsive,
+    ConnectError, Connection, ConnectionFault, ConnectionHandle, Endpoint, until_unresponsive,
 };
 use crate::mcp::deadline::Deadline;
 use crate::mcp::list::{ListError, ListedTool, list_tools};
 use crate::mcp::restart::RestartPolicy;
+use crate::secrets::Secrets;
 
 /// Turns of which a server remembers that they have used it.
 const TURNS_MAX: usize = 1_024;
@@ -38,23 +40,18 @@ const PINGS_OVER_HTTP: usize = 2;
 /// For a server to stop: longer than its connection and its program have together.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The current connection, as calls use it.
-#[derive(Clone)]
-pub(crate) struct ConnectionHandle {
-    pub(crate) peer: Peer<RoleClient>,
-    pub(crate) health: Arc<ConnectionHealth>,
-}
-
 /// A server with a [`Supervisor`] task that keeps it connected.
 pub(crate) struct ToolServer {
     pub(crate) name: Arc<str>,
+    pub(crate) def: McpServer,
+    /// The keys that the server is given, which no result may contain.
+    pub(crate) secrets: Secrets,
     /// `None` while the server is away. The supervisor holds the sender until it has stopped.
     connection: watch::Receiver<Option<ConnectionHandle>>,
     /// The tools of the last load.
     tools: Arc<Mutex<Vec<ListedTool>>>,
     /// The turns that have used the server, the oldest first.
     turns: Mutex<VecDeque<TurnId>>,
-    start_timeout: Duration,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
@@ -63,6 +60,7 @@ impl ToolServer {
     /// Connects and supervises the connection. Every later connection has the same timeout.
     pub(crate) async fn start(
         name: &str,
+        def: &McpServer,
         endpoint: Endpoint,
         deadline: Deadline,
     ) -> Result<Arc<Self>, ConnectError> {
@@ -83,10 +81,11 @@ impl ToolServer {
         tokio::spawn(supervisor.run(connection));
         Ok(Arc::new(Self {
             name,
+            def: def.clone(),
+            secrets: Secrets::of_server(&def.transport),
             connection: receiver,
             tools,
             turns: Mutex::default(),
-            start_timeout: deadline.timeout,
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         }))
@@ -96,10 +95,7 @@ impl ToolServer {
     pub(crate) async fn connection(&self, deadline: Instant) -> Option<ConnectionHandle> {
         let mut connection = self.connection.clone();
         let connected = connection.wait_for(Option::is_some);
-        match timeout_at(deadline, connected).await {
-            Ok(Ok(connection)) => connection.clone(),
-            Ok(Err(_)) | Err(_) => None,
-        }
+        timeout_at(deadline, connected).await.ok()?.ok()?.clone()
     }
 
     /// Stops the server and waits for its end, [`STOP_TIMEOUT`] at most.
@@ -112,9 +108,8 @@ impl ToolServer {
 
     /// Lists the tools and remembers them.
     pub(crate) async fn list(&self, deadline: Deadline) -> Result<Vec<ListedTool>, ListError> {
-        let Some(connection) = self.connection(deadline.at).await else {
-            return Err(ListError::Disconnected);
-        };
+        let connection = self.connection(deadline.at).await;
+        let connection = connection.ok_or(ListError::Disconnected)?;
         let tools = list_tools(&connection.peer, deadline).await?;
         self.tools.lock().clone_from(&tools);
         Ok(tools)
@@ -123,7 +118,7 @@ impl ToolServer {
     /// Lists the tools again; the remembered ones if the server is away, so that a reload of a pack
     /// does not fail for that.
     pub(crate) async fn list_again(&self) -> Result<Vec<ListedTool>, ListError> {
-        let mut deadline = Deadline::after(self.start_timeout);
+        let mut deadline = Deadline::after(Duration::from_millis(self.def.start_timeout_ms));
         if self.connection.borrow().is_none() {
             deadline = deadline.at_most(RELOAD_WAIT);
         }
@@ -155,13 +150,6 @@ impl ToolServer {
     }
 }
 
-/// Why a connection ended.
-enum ConnectionEnd {
-    Stopped,
-    Closed,
-    Fault(ConnectionFault),
-}
-
 /// The task behind a [`ToolServer`].
 struct Supervisor {
     name: Arc<str>,
@@ -177,19 +165,15 @@ impl Supervisor {
         let mut restarts = RestartPolicy::default();
         loop {
             restarts.connected();
-            let end = self.watch(&mut connection).await;
+            let fault = self.watch(&mut connection).await;
             self.current.send_replace(None);
             self.count_connections(-1.0);
             connection.close().await;
-            let reason = match end {
-                ConnectionEnd::Stopped => {
-                    tracing::debug!(server = %self.name, "MCP server stopped");
-                    return;
-                }
-                ConnectionEnd::Closed => "it closed the connection".to_owned(),
-                ConnectionEnd::Fault(fault) => fault.to_string(),
+            let Some(fault) = fault else {
+                tracing::debug!(server = %self.name, "MCP server stopped");
+                return;
             };
-            tracing::warn!(server = %self.name, reason, "MCP server disconnected");
+            tracing::warn!(server = %self.name, reason = %fault, "MCP server disconnected");
             let reconnected = self.reconnect(&mut restarts);
             let Some(reconnected) = self.stop.run_until_cancelled(reconnected).await else {
                 return;
@@ -197,28 +181,23 @@ impl Supervisor {
             connection = reconnected;
             self.publish(&connection);
             tracing::info!(server = %self.name, "MCP server reconnected");
-            let compared = self.compare_tools(&connection.peer);
+            let compared = self.compare_tools(&connection.handle.peer);
             self.stop.run_until_cancelled(compared).await;
         }
     }
 
-    /// Waits for the end of the connection.
-    async fn watch(&self, connection: &mut Connection) -> ConnectionEnd {
-        let (peer, health) = (connection.peer.clone(), Arc::clone(&connection.health));
+    /// Waits for the end of the connection; `None` if the server is to stop.
+    async fn watch(&self, connection: &mut Connection) -> Option<ConnectionFault> {
+        let ConnectionHandle { peer, health } = connection.handle.clone();
         let pings = match self.endpoint {
-            Endpoint::Program(_) => PINGS,
+            Endpoint::Program { .. } => PINGS,
             Endpoint::Http { .. } => PINGS_OVER_HTTP,
         };
         tokio::select! {
-            () = self.stop.cancelled() => ConnectionEnd::Stopped,
-            () = connection.ended() => match health.fault() {
-                Some(fault) => ConnectionEnd::Fault(fault),
-                None => ConnectionEnd::Closed,
-            },
-            fault = health.failed() => ConnectionEnd::Fault(fault),
-            () = until_unresponsive(peer, pings, &health) => {
-                ConnectionEnd::Fault(ConnectionFault::Unresponsive)
-            }
+            () = self.stop.cancelled() => None,
+            () = connection.ended() => Some(health.fault().unwrap_or(ConnectionFault::Closed)),
+            fault = health.failed() => Some(fault),
+            () = until_unresponsive(peer, pings, &health) => Some(ConnectionFault::Unresponsive),
         }
     }
 
@@ -242,10 +221,7 @@ impl Supervisor {
     }
 
     fn publish(&self, connection: &Connection) {
-        self.current.send_replace(Some(ConnectionHandle {
-            peer: connection.peer.clone(),
-            health: Arc::clone(&connection.health),
-        }));
+        self.current.send_replace(Some(connection.handle.clone()));
         self.count_connections(1.0);
     }
 

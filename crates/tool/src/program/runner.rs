@@ -16,6 +16,7 @@ mod piped;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,7 +30,6 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use turnwire_event::SessionId;
 
 use crate::program::guard;
 use crate::program::guard::order::{GuardMode, GuardOrder};
@@ -50,7 +50,7 @@ const PROGRAMS_MAX: usize = 64;
 pub enum ProgramStartError {
     /// The system could not create a process or a socket.
     #[error("no process can be started")]
-    Process(#[source] io::Error),
+    Process(#[from] io::Error),
     /// The server is shutting down.
     #[error("the program runner is closed")]
     Closed,
@@ -96,13 +96,7 @@ impl ProgramRunner {
 
     /// The command that starts this binary as a guard, also after it was replaced on disk.
     pub fn own_guard() -> Vec<OsString> {
-        let binary = if cfg!(target_os = "linux") {
-            OsString::from("/proc/self/exe")
-        } else {
-            let exe = std::env::current_exe().unwrap_or_default();
-            exe.into_os_string()
-        };
-        vec![binary, OsString::from(guard::ARGUMENT)]
+        vec![guard::own_binary(), OsString::from(guard::ARGUMENT)]
     }
 
     /// The time between TERM and KILL.
@@ -113,17 +107,6 @@ impl ProgramRunner {
     /// The folders of the programs.
     pub fn folders(&self) -> &ProgramFolders {
         &self.folders
-    }
-
-    /// The folder of a session, created if it is missing.
-    pub fn folder(&self, session_id: SessionId) -> io::Result<PathBuf> {
-        self.folders.session(session_id)
-    }
-
-    /// A folder without a session, for an MCP server for example; `name` has letters, digits, `_` and
-    /// `-` only.
-    pub fn shared(&self, name: &str) -> io::Result<PathBuf> {
-        self.folders.shared(name)
     }
 
     /// The executable file of `program`: an absolute path, or a name in `PATH`.
@@ -160,9 +143,23 @@ impl ProgramRunner {
         slot: OwnedSemaphorePermit,
     ) -> Result<GuardedProgram, ProgramStartError> {
         let output_bytes_max = spec.output_bytes_max;
-        let order = line(&self.order(GuardMode::Call, spec));
-        let guard = self.spawn_guard(GuardMode::Call)?;
-        GuardSupervisor::call(guard, order, output_bytes_max, self.grace, slot)
+        let order = self.order(GuardMode::Call, spec);
+        let mut guard = self.spawn_guard(GuardMode::Call)?;
+        let input = Box::pin(async move {
+            // A guard that does not read the order exits, which ends its frames.
+            let _ = guard.input.write_all(&order).await;
+            // The input stays open until this future is dropped.
+            pending().await
+        });
+        let (child, frames) = (guard.child, guard.frames);
+        GuardSupervisor::start(
+            child,
+            frames,
+            Some(input),
+            output_bytes_max,
+            self.grace,
+            slot,
+        )
     }
 
     /// Starts a program with open standard streams, such as an MCP server. When this returns, the
@@ -173,16 +170,17 @@ impl ProgramRunner {
     /// sends TERM at once. No process outlives the grace period, whoever holds an end of a stream.
     pub async fn pipe(&self, spec: ProgramSpec) -> Result<PipedProgram, ProgramStartError> {
         let slot = slot(&self.pipe_slots).await?;
-        let order = line(&self.order(GuardMode::Pipe, spec));
-        let mut guard = self.spawn_guard(GuardMode::Pipe)?;
-        let closed = || ProgramStartError::Process(io::ErrorKind::BrokenPipe.into());
-        let output = guard.child.stdout.take().ok_or_else(closed)?;
-        let (mut input, program) = GuardSupervisor::pipe(guard, self.grace, slot)?;
+        let order = self.order(GuardMode::Pipe, spec);
+        let GuardProcess {
+            mut child,
+            mut input,
+            frames,
+        } = self.spawn_guard(GuardMode::Pipe)?;
+        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe);
+        let output = output.map_err(io::Error::from)?;
+        let program = GuardSupervisor::start(child, frames, None, 0, self.grace, slot)?;
         // If this future is dropped here, the guard never gets a whole order and starts nothing.
-        input
-            .write_all(&order)
-            .await
-            .map_err(ProgramStartError::Process)?;
+        input.write_all(&order).await?;
         Ok(PipedProgram {
             input,
             output,
@@ -190,7 +188,8 @@ impl ProgramRunner {
         })
     }
 
-    fn order(&self, mode: GuardMode, spec: ProgramSpec) -> GuardOrder {
+    /// The order to run `spec`, as one line of JSON.
+    fn order(&self, mode: GuardMode, spec: ProgramSpec) -> Vec<u8> {
         let dir = spec.dir.to_string_lossy().into_owned();
         let mut env = BTreeMap::from([
             ("PATH".to_owned(), self.path.clone()),
@@ -199,7 +198,7 @@ impl ProgramRunner {
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
         ]);
         env.extend(spec.env);
-        GuardOrder {
+        let order = GuardOrder {
             mode,
             program: spec.program,
             args: spec.args,
@@ -208,7 +207,10 @@ impl ProgramRunner {
             limits: spec.limits,
             grace_ms: u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
             input: spec.input,
-        }
+        };
+        let mut line = serde_json::to_vec(&order).unwrap_or_default();
+        line.push(b'\n');
+        line
     }
 
     /// Starts a guard without an order. It is not killed when its handle is dropped, because its
@@ -216,13 +218,13 @@ impl ProgramRunner {
     fn spawn_guard(&self, mode: GuardMode) -> Result<GuardProcess, ProgramStartError> {
         // If the server was started with CHLD ignored, the system would reap guards itself, and an
         // id could be reused before it is signalled. The handler stays installed after this.
-        drop(signal(SignalKind::child()).map_err(ProgramStartError::Process)?);
-        let (program, args) = self
-            .guard_command
-            .split_first()
-            .ok_or_else(|| ProgramStartError::Process(io::ErrorKind::NotFound.into()))?;
-        let (input, guard_input) = socket().map_err(ProgramStartError::Process)?;
-        let (frames, guard_frames) = socket().map_err(ProgramStartError::Process)?;
+        drop(signal(SignalKind::child())?);
+        let command = self.guard_command.split_first();
+        let (program, args) = command
+            .ok_or(io::ErrorKind::NotFound)
+            .map_err(io::Error::from)?;
+        let (input, guard_input) = socket()?;
+        let (frames, guard_frames) = socket()?;
         let mut command = Command::new(program);
         command.args(args).env_clear().stdin(guard_input);
         match mode {
@@ -231,7 +233,7 @@ impl ProgramRunner {
             GuardMode::Pipe => command.stdout(Stdio::piped()).stderr(guard_frames),
         };
         Ok(GuardProcess {
-            child: command.spawn().map_err(ProgramStartError::Process)?,
+            child: command.spawn()?,
             input,
             frames,
         })
@@ -259,13 +261,6 @@ fn socket() -> io::Result<(UnixStream, Stdio)> {
 async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProgramStartError> {
     let slot = Arc::clone(slots).acquire_owned().await;
     slot.map_err(|_| ProgramStartError::Closed)
-}
-
-/// The order as one line of JSON.
-fn line(order: &GuardOrder) -> Vec<u8> {
-    let mut line = serde_json::to_vec(order).unwrap_or_default();
-    line.push(b'\n');
-    line
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use turnwire_event::port::{ChildTaskRegistry, WorkerLauncher};
-use turnwire_event::{EpisodeId, Owner, SessionId, TraceContext, TurnId};
+use turnwire_event::{Actor, EpisodeId, Owner, SessionId, TraceContext, TurnId};
 
 use super::item_store::ItemStore;
 
@@ -34,6 +34,14 @@ pub struct ToolContext {
     pub wards: Arc<dyn ChildTaskRegistry>,
     /// Runs workers for delegate tools.
     pub delegate: Arc<dyn WorkerLauncher>,
+}
+
+impl ToolContext {
+    /// The agent that calls the tool, which is the actor of its statuses.
+    pub(crate) fn actor(&self) -> Actor {
+        let agent = self.agent.as_deref();
+        agent.map_or(Actor::ORCHESTRATOR, Actor::subagent)
+    }
 }
 
 impl std::fmt::Debug for ToolContext {

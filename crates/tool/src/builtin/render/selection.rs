@@ -7,9 +7,7 @@ use serde_json::Value;
 
 use crate::data_service::{EnricherType, id_in};
 use crate::input::InputFields;
-use crate::tool::ToolContext;
-use crate::tool::ToolFailure;
-use crate::tool::json_bytes;
+use crate::tool::{ToolContext, ToolFailure, json_bytes};
 
 /// Items of one list; more than a person reads.
 pub(super) const ITEMS_MAX: usize = 500;
@@ -54,19 +52,16 @@ impl ItemSelection {
         context: &ToolContext,
     ) -> Result<Self, ToolFailure> {
         let input = InputFields::new(input, &["id", "component"])?;
-        match (
-            input.optional_text("id")?,
-            input.optional_value("component"),
-        ) {
+        let component = input.optional_object("component")?;
+        match (input.optional_text("id")?, component) {
             (Some(id), None) => Self::from_store(&[id], data_type, context),
-            (None, Some(component @ Value::Object(_))) => {
+            (None, Some(component)) => {
                 let items = vec![component.clone()];
                 check_schema(&items, enrichers)?;
                 check_bytes(&items)?;
                 let ids = id_of(component, enrichers).into_iter().collect();
                 Ok(Self { ids, items })
             }
-            (None, Some(_)) => Err(ToolFailure::invalid_input("`component` must be an object.")),
             (Some(_), Some(_)) | (None, None) => Err(ToolFailure::invalid_input(
                 "Give either `id`, a string, or `component`, an object.",
             )),

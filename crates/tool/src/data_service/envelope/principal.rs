@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The only field that is read.
@@ -39,7 +39,7 @@ impl EnvelopePrincipal {
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         let mut principal = Self::Missing;
         let mut json = serde_json::Deserializer::from_slice(body);
-        let parsed = PrincipalVisitor(&mut principal).deserialize(&mut json);
+        let parsed = json.deserialize_map(PrincipalVisitor(&mut principal));
         match parsed.and_then(|()| json.end()) {
             Err(_) if principal == Self::Missing => None,
             Ok(()) | Err(_) => Some(principal),
@@ -49,14 +49,6 @@ impl EnvelopePrincipal {
 
 /// Visits an object and keeps the principal even if the object is truncated.
 struct PrincipalVisitor<'p>(&'p mut EnvelopePrincipal);
-
-impl<'de> DeserializeSeed<'de> for PrincipalVisitor<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
 
 impl<'de> Visitor<'de> for PrincipalVisitor<'_> {
     type Value = ();

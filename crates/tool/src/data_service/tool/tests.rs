@@ -10,7 +10,7 @@ use turnwire_event::code::{Reason, ToolErrorClass};
 
 use super::*;
 use crate::input::MESSAGE_CHARS_MAX;
-use crate::test_support::{EventSink, LogCapture, call};
+use crate::tests::support::{EventSink, LogCapture, call};
 use crate::tool::Tool as _;
 
 use fake_service::{Step, ToolFixture, envelope, offers};
@@ -87,7 +87,7 @@ async fn input_cannot_change_the_principal() {
 async fn turn_without_a_trace_sends_empty_trace_fields() {
     let fixture = ToolFixture::new([Step::answer(envelope(json!({})))]);
     let mut call = fixture.call(json!({}));
-    let mut context = crate::test_support::context();
+    let mut context = crate::tests::support::context();
     context.trace = None;
     call.context = Arc::new(context);
     assert!(fixture.tool.run(call).await.is_ok());

@@ -67,16 +67,12 @@ impl From<ClientInitializeError> for ConnectError {
 impl ConnectError {
     fn from_http(error: &StreamableHttpError<HttpFailure>) -> Self {
         match error {
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::Refused)) => {
-                Self::AddressNotAllowed
-            }
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::TooManyRedirects)) => {
-                Self::Redirected
-            }
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::UnexpectedEncoding)) => {
-                Self::Encoded
-            }
-            StreamableHttpError::Client(HttpFailure::Dial(_)) => Self::Unreachable,
+            StreamableHttpError::Client(HttpFailure::Dial(error)) => match error {
+                DialError::Refused => Self::AddressNotAllowed,
+                DialError::TooManyRedirects => Self::Redirected,
+                DialError::UnexpectedEncoding => Self::Encoded,
+                _ => Self::Unreachable,
+            },
             StreamableHttpError::Client(HttpFailure::Fault(fault)) => Self::Fault(*fault),
             StreamableHttpError::HttpStatus(status) => Self::Status(status.status),
             _ => Self::NotMcp,

@@ -51,15 +51,9 @@ impl ProgressRoutes {
     }
 
     fn send(&self, token: &ProgressToken, step: ProgressStep) {
-        let mut routes = self.0.lock();
-        match routes.get(token).map(Weak::upgrade) {
-            Some(Some(sender)) => {
-                sender.send_replace(Some(step));
-            }
-            Some(None) => {
-                routes.remove(token);
-            }
-            None => {}
+        let sender = self.0.lock().get(token).and_then(Weak::upgrade);
+        if let Some(sender) = sender {
+            sender.send_replace(Some(step));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::stream::{BoxStream, try_unfold};
 use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use rmcp::model::{
@@ -54,8 +54,6 @@ pub(super) enum HttpFailure {
     Events(#[from] turnwire_dial::SseError),
     #[error("a header cannot be sent")]
     Header,
-    #[error("HTTP {0}")]
-    Status(u16),
 }
 
 type Error = StreamableHttpError<HttpFailure>;
@@ -125,8 +123,13 @@ impl HttpTransport {
         // A stream has no size limit; its rate and its messages have.
         request.max_bytes = usize::MAX;
         // A redirect would send the session and the key to an address that the pack does not name.
-        request.redirects_max = 0;
+        request.redirects_max = Some(0);
         Ok(request)
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<StreamingResponse, Error> {
+        let sent = self.dialer.send_streaming(request).await;
+        sent.map_err(client_error)
     }
 
     fn events(&self, body: StreamingResponse) -> BoxStream<'static, Result<Sse, SseError>> {
@@ -136,12 +139,10 @@ impl HttpTransport {
             reader: SseReader::new(SseLimits::per_event(MESSAGE_BYTES_MAX)),
             health: Arc::clone(&self.health),
         };
-        unfold(Some(events), |events| async {
-            let mut events = events?;
-            match events.next().await {
-                Ok(event) => Some((Ok(event?), Some(events))),
-                Err(failure) => Some((Err(SseError::Body(Box::new(failure))), None)),
-            }
+        try_unfold(events, |mut events| async {
+            let event = events.next().await;
+            let event = event.map_err(|failure| SseError::Body(Box::new(failure)))?;
+            Ok(event.map(|event| (event, events)))
         })
         .boxed()
     }
@@ -168,12 +169,6 @@ impl HttpTransport {
                 *first = Some(RestartPolicy::default());
                 Duration::ZERO
             }
-        }
-    }
-
-    fn stream_opened(&self) {
-        if let Some(restarts) = &mut *self.stream_restarts.lock() {
-            restarts.connected();
         }
     }
 }
@@ -235,11 +230,7 @@ impl StreamableHttpClient for HttpTransport {
         let mut request = self.request(HttpMethod::Post, session_id.as_deref(), None, &headers)?;
         request.timeout = POST_TIMEOUT;
         request.body = Some(serde_json::to_vec(&message)?.into());
-        let body = self
-            .dialer
-            .send_streaming(request)
-            .await
-            .map_err(client_error)?;
+        let body = self.send(request).await?;
         let status = body.status();
         // A ping is always valid, so 400 is about its session: many servers answer so, instead of
         // 404, for a session from before their restart.
@@ -297,15 +288,11 @@ impl StreamableHttpClient for HttpTransport {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
         let request = self.request(HttpMethod::Delete, Some(&session_id), None, &headers)?;
-        let body = self
-            .dialer
-            .send_streaming(request)
-            .await
-            .map_err(client_error)?;
+        let body = self.send(request).await?;
         match body.status() {
             // A server need not support the end of a session.
             200..300 | 404 | 405 => Ok(()),
-            status => Err(client_error(HttpFailure::Status(status))),
+            status => Err(HttpStatusError::new(status, None).into()),
         }
     }
 
@@ -318,12 +305,8 @@ impl StreamableHttpClient for HttpTransport {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
         let last_event_id = last_event_id.as_deref();
-        let mut request = self.request(
-            HttpMethod::Get,
-            session_id.as_deref(),
-            last_event_id,
-            &headers,
-        )?;
+        let session_id = session_id.as_deref();
+        let mut request = self.request(HttpMethod::Get, session_id, last_event_id, &headers)?;
         request.accept = EVENT_STREAM.into();
         // A server that ends its streams at once would otherwise be asked as fast as it answers.
         let pause = match last_event_id {
@@ -331,15 +314,12 @@ impl StreamableHttpClient for HttpTransport {
             None => self.stream_pause(),
         };
         tokio::time::sleep(pause).await;
-        let body = self
-            .dialer
-            .send_streaming(request)
-            .await
-            .map_err(client_error)?;
+        let body = self.send(request).await?;
         match body.status() {
             200..300 if body.content_type() == EVENT_STREAM => {
                 if last_event_id.is_none() {
-                    self.stream_opened();
+                    let mut restarts = self.stream_restarts.lock();
+                    restarts.get_or_insert_default().connected();
                 }
                 Ok(self.events(body))
             }
@@ -364,8 +344,6 @@ fn error_response(error: JsonRpcError, message: &ClientJsonRpcMessage) -> Server
 }
 
 fn is_ping(message: &ClientJsonRpcMessage) -> bool {
-    let JsonRpcMessage::Request(message) = message else {
-        return false;
-    };
-    matches!(message.request, ClientRequest::PingRequest(_))
+    matches!(message, JsonRpcMessage::Request(message)
+        if matches!(message.request, ClientRequest::PingRequest(_)))
 }

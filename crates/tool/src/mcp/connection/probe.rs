@@ -28,7 +28,7 @@ pub(crate) async fn until_unresponsive(
     health: &ConnectionHealth,
 ) {
     loop {
-        health.probe_requested().await;
+        health.probe.notified().await;
         if !is_responsive(|| ping(&peer), pings, health).await {
             return;
         }

@@ -12,7 +12,7 @@ use turnwire_pack::{DataService, Enricher, McpTransport};
 
 use super::support::{ServerFixture, run, tool, tool_def, until};
 use crate::data_service::{Connector, NoVerifier, ServiceData};
-use crate::test_support::{EventSink, call, context};
+use crate::tests::support::{EventSink, call, context};
 
 // S2-001
 #[tokio::test]
@@ -303,7 +303,8 @@ async fn data_service_behind_a_server_uses_the_connector() {
     );
     let connector = connector.expect("a connector");
     let enricher = connector
-        .enricher("offer_list", "offer_search")
+        .registry
+        .get("offer_list", "offer_search")
         .expect("it");
     let mut params = Map::new();
     params.insert("query".to_owned(), json!("oat milk"));

@@ -35,12 +35,9 @@ pub(super) fn become_program(args: &[OsString]) -> ExitCode {
     let [token, guard, limits, program, args @ ..] = args else {
         return ExitCode::from(super::USAGE);
     };
-    let (Some(token), Some(guard), Some(limits)) =
-        (token.to_str(), guard.to_str(), limits.to_str())
+    let limits = limits.to_str().map(serde_json::from_str);
+    let (Some(token), Some(guard), Some(Ok(limits))) = (token.to_str(), guard.to_str(), limits)
     else {
-        return ExitCode::from(super::USAGE);
-    };
-    let Ok(limits) = serde_json::from_str(limits) else {
         return ExitCode::from(super::USAGE);
     };
     if bind(guard).is_err() {

@@ -6,6 +6,8 @@
 //! A start comes at most once and first, an end exactly once and last. Output keeps the order in
 //! which the program wrote it.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::StopOutcome;
 
@@ -99,57 +101,37 @@ impl ProgramEnded {
     }
 }
 
-/// Bytes of a guard that are not a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of a guard cannot be read")]
-pub struct GuardFrameError;
-
 impl GuardFrame {
     /// The bytes of the frame.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let json = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
-        match self {
-            Self::Start(start) => bytes(0, &json(serde_json::to_vec(start))),
-            Self::Output(output) => bytes(1, output),
-            Self::ErrorOutput(output) => bytes(2, output),
-            Self::End(end) => bytes(3, &json(serde_json::to_vec(end))),
-        }
+        let json = |value: serde_json::Result<Vec<u8>>| Cow::Owned(value.unwrap_or_default());
+        let (tag, body) = match self {
+            Self::Start(start) => (0, json(serde_json::to_vec(start))),
+            Self::Output(output) => (1, Cow::Borrowed(&output[..])),
+            Self::ErrorOutput(output) => (2, Cow::Borrowed(&output[..])),
+            Self::End(end) => (3, json(serde_json::to_vec(end))),
+        };
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        [&[tag][..], &length.to_le_bytes(), &body].concat()
     }
 
-    /// Reads the tag and the length of the body.
-    pub fn head(head: [u8; HEAD_BYTES]) -> Result<(u8, usize), GuardFrameError> {
+    /// Reads the tag and the length of the body; `None` if they are not those of a frame.
+    pub fn head(head: [u8; HEAD_BYTES]) -> Option<(u8, usize)> {
         let [tag, length @ ..] = head;
-        let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| GuardFrameError)?;
-        if tag > 3 || length > FRAME_BYTES_MAX {
-            return Err(GuardFrameError);
-        }
-        Ok((tag, length))
+        let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
+        (tag <= 3 && length <= FRAME_BYTES_MAX).then_some((tag, length))
     }
 
-    /// Reads the frame of a tag and a body.
-    pub fn read(tag: u8, body: Vec<u8>) -> Result<Self, GuardFrameError> {
-        let json_error = |_| GuardFrameError;
+    /// Reads the frame of a tag and a body; `None` if they are not a frame.
+    pub fn read(tag: u8, body: Vec<u8>) -> Option<Self> {
         match tag {
-            0 => Ok(Self::Start(
-                serde_json::from_slice(&body).map_err(json_error)?,
-            )),
-            1 => Ok(Self::Output(body)),
-            2 => Ok(Self::ErrorOutput(body)),
-            3 => Ok(Self::End(
-                serde_json::from_slice(&body).map_err(json_error)?,
-            )),
-            _ => Err(GuardFrameError),
+            0 => serde_json::from_slice(&body).ok().map(Self::Start),
+            1 => Some(Self::Output(body)),
+            2 => Some(Self::ErrorOutput(body)),
+            3 => serde_json::from_slice(&body).ok().map(Self::End),
+            _ => None,
         }
     }
-}
-
-fn bytes(tag: u8, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
-    frame.push(tag);
-    frame.extend_from_slice(&length.to_le_bytes());
-    frame.extend_from_slice(body);
-    frame
 }
 
 #[cfg(test)]

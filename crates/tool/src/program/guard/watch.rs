@@ -6,8 +6,7 @@
 //! ```
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -19,10 +18,10 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
 use super::event::GuardEvent;
-use super::frame::{ProgramEnded, ProgramExit, ProgramStarted};
+use super::frame::{GuardFrame, ProgramEnded, ProgramExit, ProgramStarted};
 use super::order::{GuardMode, GuardOrder};
 use super::pump::{self, FrameWriter};
-use super::{EXEC, exec, tree};
+use super::{EXEC, exec, own_binary, tree};
 
 /// For a program to exit after its input is closed, before TERM.
 const CLOSED_PAUSE: Duration = Duration::from_secs(2);
@@ -90,9 +89,8 @@ impl ProgramWatch {
         let mut child = exec_command(&order, args, &token)
             .spawn()
             .map_err(|_| ProgramExit::Refused)?;
-        let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let program = program.ok_or(ProgramExit::Refused)?;
-        frames.start(ProgramStarted { pid: child.id() });
+        let program = Pid::from_child(&child);
+        frames.write(&GuardFrame::Start(ProgramStarted { pid: child.id() }));
         let mut open_outputs = 0;
         if let Some(output) = child.stdout.take() {
             open_outputs += 1;
@@ -102,18 +100,19 @@ impl ProgramWatch {
             open_outputs += 1;
             pump::forward_errors(errors, frames.clone(), sender.clone())
         });
-        match (order.mode, child.stdin.take(), order.input) {
-            (GuardMode::Call, Some(stdin), Some(input)) => pump::write_input(stdin, input),
-            (GuardMode::Call, _, _) => {}
-            (GuardMode::Pipe, stdin, _) => {
+        match (order.mode, child.stdin.take()) {
+            (GuardMode::Call, stdin) => {
+                if let (Some(stdin), Some(input)) = (stdin, order.input) {
+                    pump::write_input(stdin, input);
+                }
+                pump::watch_for_end_request(sender.clone());
+            }
+            (GuardMode::Pipe, stdin) => {
                 pump::watch_for_close(sender.clone());
                 if let Some(stdin) = stdin {
                     pump::forward_input(stdin);
                 }
             }
-        }
-        if order.mode == GuardMode::Call {
-            pump::watch_for_end_request(sender.clone());
         }
         reap(sender);
         Ok(Self {
@@ -204,12 +203,10 @@ impl ProgramWatch {
 
     /// The next event; `None` at the deadline.
     fn next_event(&mut self, deadline: Option<Instant>) -> Option<GuardEvent> {
-        let event = match deadline {
+        let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let event = match timeout {
             None => self.events.recv().ok(),
-            Some(deadline) => {
-                let timeout = deadline.saturating_duration_since(Instant::now());
-                self.events.recv_timeout(timeout).ok()
-            }
+            Some(timeout) => self.events.recv_timeout(timeout).ok(),
         };
         match &event {
             Some(GuardEvent::NoChildren) => self.no_children = true,
@@ -330,15 +327,6 @@ fn exec_command(order: &GuardOrder, args: &[OsString], token: &str) -> Command {
         (GuardMode::Pipe, _) => command.stdin(Stdio::piped()).stdout(Stdio::inherit()),
     };
     command
-}
-
-/// The file of this process, even after it was replaced on disk.
-fn own_binary() -> OsString {
-    if cfg!(target_os = "linux") {
-        return OsStr::new("/proc/self/exe").to_owned();
-    }
-    let exe: io::Result<_> = std::env::current_exe();
-    exe.map(Into::into).unwrap_or_default()
 }
 
 fn exit(status: WaitStatus) -> ProgramExit {

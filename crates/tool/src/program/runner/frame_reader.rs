@@ -21,10 +21,10 @@ impl<R: AsyncRead + Unpin> GuardFrameReader<R> {
     pub(super) async fn next(&mut self) -> Option<GuardFrame> {
         loop {
             if let Some(head) = self.buffer.first_chunk::<HEAD_BYTES>() {
-                let (tag, length) = GuardFrame::head(*head).ok()?;
+                let (tag, length) = GuardFrame::head(*head)?;
                 if self.buffer.len() >= HEAD_BYTES + length {
                     self.buffer.advance(HEAD_BYTES);
-                    return GuardFrame::read(tag, self.buffer.split_to(length).to_vec()).ok();
+                    return GuardFrame::read(tag, self.buffer.split_to(length).to_vec());
                 }
             }
             if self.source.read_buf(&mut self.buffer).await.ok()? == 0 {

@@ -11,7 +11,6 @@ use std::io;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
@@ -19,8 +18,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use turnwire_event::code::StopOutcome;
 use turnwire_event::port::BoxFuture;
 
+use super::ProgramStartError;
 use super::frame_reader::GuardFrameReader;
-use super::{GuardProcess, ProgramStartError};
 use crate::program::guard::frame::{GuardFrame, ProgramEnded, ProgramExit};
 use crate::program::guard::kill_descendants;
 use crate::tool::LiveTask;
@@ -98,24 +97,13 @@ impl GuardedProgram {
     }
 }
 
-/// The standard input of a guard, and so how the request to end reaches it.
-enum GuardInput {
-    /// The order is being written.
-    Writing(BoxFuture<'static, UnixStream>),
-    /// The guard has its order; closing the input requests the end, besides the signal.
-    Open {
-        _input: UnixStream,
-    },
-    Closed,
-    /// The caller has the input: the request is a signal alone.
-    Moved,
-}
-
 /// The state of the task.
 pub(super) struct GuardSupervisor {
     child: Child,
     guard: Pid,
-    input: GuardInput,
+    /// Writes the order, and then holds the standard input of the guard open: dropping it requests
+    /// the end, besides the signal. `None` after that, and if the caller has the input.
+    input: Option<BoxFuture<'static, ()>>,
     program: Option<Pid>,
     output: Vec<u8>,
     output_bytes_max: usize,
@@ -137,47 +125,21 @@ pub(super) struct GuardSupervisor {
 }
 
 impl GuardSupervisor {
-    /// Supervises a guard that runs one call.
-    pub(super) fn call(
-        guard: GuardProcess,
-        order: Vec<u8>,
+    /// Supervises the guard `child`, which sends `frames`. `input` writes its order and holds its
+    /// standard input open; `None` if the caller does.
+    pub(super) fn start(
+        child: Child,
+        frames: UnixStream,
+        input: Option<BoxFuture<'static, ()>>,
         output_bytes_max: usize,
         grace: Duration,
         slot: OwnedSemaphorePermit,
     ) -> Result<GuardedProgram, ProgramStartError> {
-        let mut input = guard.input;
-        let guard_input = GuardInput::Writing(Box::pin(async move {
-            // A guard that does not read the order exits, which ends its frames.
-            let _ = input.write_all(&order).await;
-            input
-        }));
-        let frames = GuardFrameReader::new(guard.frames);
-        let supervisor = Self::new(guard.child, guard_input, output_bytes_max, grace)?;
-        Ok(supervisor.spawn(frames, slot))
-    }
-
-    /// Supervises a guard of a piped program, and returns the input of the program.
-    pub(super) fn pipe(
-        guard: GuardProcess,
-        grace: Duration,
-        slot: OwnedSemaphorePermit,
-    ) -> Result<(UnixStream, GuardedProgram), ProgramStartError> {
-        let frames = GuardFrameReader::new(guard.frames);
-        let supervisor = Self::new(guard.child, GuardInput::Moved, 0, grace)?;
-        Ok((guard.input, supervisor.spawn(frames, slot)))
-    }
-
-    fn new(
-        child: Child,
-        input: GuardInput,
-        output_bytes_max: usize,
-        grace: Duration,
-    ) -> Result<Self, ProgramStartError> {
-        let guard = child.id().and_then(pid);
-        Ok(Self {
-            guard: guard
-                .ok_or_else(|| ProgramStartError::Process(io::ErrorKind::BrokenPipe.into()))?,
+        let guard = child.id().and_then(pid).ok_or(io::ErrorKind::BrokenPipe);
+        let guard = guard.map_err(io::Error::from)?;
+        let supervisor = Self {
             child,
+            guard,
             input,
             program: None,
             output: Vec::new(),
@@ -191,31 +153,24 @@ impl GuardSupervisor {
             killed: false,
             empty_rounds: 0,
             end: None,
-        })
-    }
-
-    fn spawn(
-        self,
-        frames: GuardFrameReader<UnixStream>,
-        slot: OwnedSemaphorePermit,
-    ) -> GuardedProgram {
-        let id = self.guard.as_raw_nonzero().get().unsigned_abs();
+        };
         let (stop, stopped) = oneshot::channel();
         let (outcome, ended) = watch::channel(None);
         let (result, finished) = oneshot::channel();
         let live_task = LiveTask::begin();
         tokio::spawn(async move {
             let _guards = (slot, live_task);
-            let program = self.run(frames, stopped, &outcome).await;
+            let frames = GuardFrameReader::new(frames);
+            let program = supervisor.run(frames, stopped, &outcome).await;
             outcome.send_replace(Some(program.end.outcome()));
             let _ = result.send(program);
         });
-        GuardedProgram {
-            id,
+        Ok(GuardedProgram {
+            id: guard.as_raw_nonzero().get().unsigned_abs(),
             stop: Some(stop),
             ended,
             finished,
-        }
+        })
     }
 
     async fn run(
@@ -231,20 +186,20 @@ impl GuardSupervisor {
                     Some(frame) => self.handle(frame),
                     None => break,
                 },
-                input = order_written(&mut self.input) => {
-                    self.input = GuardInput::Open { _input: input };
-                }
-                () = stop_requested(&mut stopped) => {
+                // Never completes, and writes the order meanwhile.
+                () = or_pending(self.input.as_mut()) => {}
+                // Ends when the sender is dropped.
+                _ = or_pending(stopped.as_mut()) => {
                     stopped = None;
                     self.request_end();
                 }
-                () = due(self.give_up_at) => {
+                () = or_pending(self.give_up_at.map(sleep_until)) => {
                     self.give_up_at = None;
                     let guard = self.child.id().unwrap_or_default();
                     tracing::error!(guard, "program could not be killed");
                     outcome.send_replace(Some(StopOutcome::Discarded));
                 }
-                () = due(self.kill_at) => {
+                () = or_pending(self.kill_at.map(sleep_until)) => {
                     self.kill_at = Some(Instant::now() + KILL_PAUSE);
                     if self.kill().await {
                         break;
@@ -284,9 +239,7 @@ impl GuardSupervisor {
         let kill_at = Instant::now() + self.grace + SLACK;
         self.kill_at = Some(kill_at);
         self.give_up_at = Some(kill_at + KILL_TIMEOUT);
-        if !matches!(self.input, GuardInput::Moved) {
-            self.input = GuardInput::Closed;
-        }
+        self.input = None;
         // Only this task reaps the guard, so the id is still its own. CONT is for a guard that the
         // program has stopped.
         for signal in [Signal::TERM, Signal::CONT] {
@@ -371,24 +324,10 @@ impl GuardSupervisor {
     }
 }
 
-/// Waits until the guard has its order.
-async fn order_written(input: &mut GuardInput) -> UnixStream {
-    match input {
-        GuardInput::Writing(writing) => writing.await,
-        GuardInput::Open { .. } | GuardInput::Closed | GuardInput::Moved => pending().await,
-    }
-}
-
-async fn stop_requested(stopped: &mut Option<oneshot::Receiver<()>>) {
-    match stopped {
-        Some(stopped) => drop(stopped.await),
-        None => pending().await,
-    }
-}
-
-async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
+/// Waits for `future`; for ever if there is none.
+async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
         None => pending().await,
     }
 }

@@ -6,7 +6,7 @@ use turnwire_pack::ToolKind;
 
 use super::*;
 use crate::program::guard::frame::ProgramEnded;
-use crate::test_support::{EventSink, call, runner};
+use crate::tests::support::{EventSink, call, runner};
 use crate::tool::Tool as _;
 
 fn process(command: &[&str]) -> ProcessDef {
@@ -26,7 +26,7 @@ fn process(command: &[&str]) -> ProcessDef {
     }
 }
 
-fn build(process: ProcessDef) -> Result<PackTool, ProcessToolError> {
+fn build(process: ProcessDef) -> Result<PackTool, String> {
     let def = ToolDef {
         name: "run".to_owned(),
         description: "Runs.".to_owned(),
@@ -55,10 +55,7 @@ fn finished(exit: ProgramExit, output: &[u8]) -> FinishedProgram {
 
 #[test]
 fn missing_program_is_a_build_error() {
-    let message = |command: &[&str]| {
-        let error = build(process(command)).err();
-        error.map(|error| error.to_string())
-    };
+    let message = |command: &[&str]| build(process(command)).err();
     assert_eq!(message(&["sh", "-c", "{q}"]), None);
     assert_eq!(
         message(&[]).as_deref(),

@@ -142,7 +142,7 @@ pub(super) fn connector(
 }
 
 pub(super) fn enricher_tool(def: &ToolDef, connector: &Arc<Connector>) -> PackTool {
-    let enricher = connector.enricher("offer_list", "offer_search");
+    let enricher = connector.registry.get("offer_list", "offer_search");
     EnricherTool::build(def, enricher.expect("registered"), connector).expect("a tool")
 }
 

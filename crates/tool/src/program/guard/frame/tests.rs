@@ -1,8 +1,8 @@
-//! GuardFrameReader there and back, and nonsense.
+//! Frames that are written and read again, and bytes that are not a frame.
 
 use super::*;
 
-fn again(frame: &GuardFrame) -> Result<GuardFrame, GuardFrameError> {
+fn again(frame: &GuardFrame) -> Option<GuardFrame> {
     let bytes = frame.to_bytes();
     let head = bytes[..HEAD_BYTES].try_into().expect("a head");
     let (tag, length) = GuardFrame::head(head)?;
@@ -35,23 +35,17 @@ fn frames_round_trip() {
         end(ProgramExit::Refused),
     ];
     for frame in frames {
-        assert_eq!(again(&frame), Ok(frame));
+        assert_eq!(again(&frame), Some(frame));
     }
 }
 
 #[test]
 fn invalid_heads_are_rejected_before_allocation() {
-    assert_eq!(GuardFrame::head([9, 1, 0, 0, 0]), Err(GuardFrameError));
-    assert_eq!(
-        GuardFrame::head([1, 255, 255, 255, 255]),
-        Err(GuardFrameError)
-    );
-    assert_eq!(GuardFrame::read(0, b"{}".to_vec()), Err(GuardFrameError));
-    assert_eq!(
-        GuardFrame::read(3, b"nonsense".to_vec()),
-        Err(GuardFrameError)
-    );
-    assert_eq!(GuardFrame::read(4, Vec::new()), Err(GuardFrameError));
+    assert_eq!(GuardFrame::head([9, 1, 0, 0, 0]), None);
+    assert_eq!(GuardFrame::head([1, 255, 255, 255, 255]), None);
+    assert_eq!(GuardFrame::read(0, b"{}".to_vec()), None);
+    assert_eq!(GuardFrame::read(3, b"nonsense".to_vec()), None);
+    assert_eq!(GuardFrame::read(4, Vec::new()), None);
 }
 
 //
