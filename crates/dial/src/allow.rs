@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use crate::address::unwrap_ipv4;
 
-/// A text that is not a host name, an address or a network.
+/// A text that is not an [`AllowRule`]: a host name, an address or a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a host name, an address or a network; write `ccs.internal`, `10.1.2.3` or `10.0.0.0/8`"

@@ -1,7 +1,6 @@
 //! Tools that run in this process: statuses, feedback, delegation, components, and the tools for
 //! trials.
 
-mod function;
 mod trial;
 mod emit_status;
 mod feedback;

@@ -25,7 +25,7 @@ pub use transport::ServiceTransport;
 pub(crate) use registry::{EnricherType, id_in};
 pub(crate) use tool::EnricherTool;
 #[cfg(test)]
-pub(crate) use transport::RestTransport;
-pub(crate) use transport::{BYTES_MAX, CALL_MAX, http_url};
+pub(crate) use transport::rest_transport;
+pub(crate) use transport::{http_url, response_limits};
 #[cfg(test)]
 pub(crate) use verdict::ServiceData;

@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// For the connection, as a part of the timeout.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// Beyond the timeout of the request, so that the request ends first and says why.
+/// Added to the timeout of the request, so that the request ends first and says why.
 const MARGIN: Duration = Duration::from_secs(1);
 /// The upper bound of `max_bytes`: the whole response goes to a model.
 const BYTES_MAX: u64 = 8 * 1_048_576;

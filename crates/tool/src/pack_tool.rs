@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::{ToolDef, ToolKind};
+use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
 
 use crate::input::InputSchema;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
@@ -52,6 +52,24 @@ impl PackTool {
             clean_input: identity,
             action: Arc::new(move |call| Box::pin(action(call))),
         }
+    }
+
+    /// The tool of `function`, which checks its input. A pack may give it other texts with
+    /// [`Self::renamed`].
+    pub(crate) fn builtin<R>(
+        function: BuiltinFunction,
+        name: &str,
+        description: &str,
+        input_schema: Value,
+        run: impl Fn(ToolInvocation) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+    {
+        let kind = ToolKind::Direct(function);
+        let mut def = plain_def(name.to_owned(), description.to_owned(), kind);
+        def.input_schema = input_schema;
+        Self::new(def, ToolType::Function, None, run)
     }
 
     /// Checks every input against the schema of the definition. The error says what is wrong with

@@ -158,15 +158,15 @@ fn notations(word: &str) -> [String; 7] {
 
 /// `%2F` becomes `%2f`; other characters are not changed.
 fn lowercase_escapes(encoded: &str) -> String {
-    let mut text = String::with_capacity(encoded.len());
-    let mut tail = encoded;
-    while let Some(at) = tail.find('%') {
-        // Encoded text is ASCII, and two digits follow.
-        let end = (at + 3).min(tail.len());
-        text.push_str(&tail[..at]);
-        text.push_str(&tail[at..end].to_ascii_lowercase());
-        tail = &tail[end..];
-    }
-    text.push_str(tail);
-    text
+    let mut escaped = 0;
+    let lowercase = |c: char| {
+        // Two digits follow each percent sign.
+        escaped = if c == '%' { 2 } else { escaped - 1 };
+        if escaped >= 0 {
+            c.to_ascii_lowercase()
+        } else {
+            c
+        }
+    };
+    encoded.chars().map(lowercase).collect()
 }

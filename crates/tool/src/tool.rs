@@ -21,7 +21,7 @@ pub use live_task::LiveTask;
 
 pub(crate) use item_store::json_bytes;
 
-/// One call of a tool by a model.
+/// One call of a [`Tool`] by a model.
 #[derive(Clone)]
 pub struct ToolInvocation {
     /// The id of the tool use in the model's message.
@@ -54,7 +54,7 @@ pub struct ServiceFault {
     pub reason: Reason,
 }
 
-/// A tool returned no result.
+/// Why a [`Tool`] returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{class:?}: {message}")]
 pub struct ToolFailure {
@@ -85,6 +85,17 @@ impl ToolFailure {
         Self::new(ToolErrorClass::InvalidInput, message)
     }
 
+    /// Fails with [`Self::invalid_input`] unless `is_valid`.
+    pub(crate) fn require<M: Into<String>>(
+        is_valid: bool,
+        message: impl FnOnce() -> M,
+    ) -> Result<(), Self> {
+        match is_valid {
+            true => Ok(()),
+            false => Err(Self::invalid_input(message())),
+        }
+    }
+
     /// The tool, its program or its service failed.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ToolErrorClass::Internal, message)
@@ -105,7 +116,7 @@ impl ToolFailure {
     }
 }
 
-/// A tool that a model can call. Tools of a pack are made by [`crate::toolbox()`].
+/// A tool that a model can call. Tools of a pack are made by [`toolbox()`](crate::toolbox()).
 pub trait Tool: Send + Sync {
     /// The name, unique in a [`crate::Toolbox`].
     fn name(&self) -> &str;

@@ -21,7 +21,7 @@ use crate::tool::{ToolFailure, ToolInvocation, deliver};
 
 /// The default of `timeout_ms`: half of the time of a turn.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// Beyond the timeout of the worker, so that the worker ends first and says why: a worker that is
+/// Added to the timeout of the worker, so that the worker ends first and says why: a worker that is
 /// stopped may have to kill programs, and so may its own workers.
 const MARGIN: Duration = Duration::from_secs(30);
 /// Characters of a task: several pages.
@@ -115,11 +115,10 @@ fn input_schema() -> Value {
 
 fn task(input: &Value) -> Result<String, ToolFailure> {
     let task = InputFields::new(input, &["task"])?.text("task")?;
-    let is_too_long = task.chars().nth(TASK_CHARS_MAX).is_some();
-    if task.trim().is_empty() || is_too_long {
-        let message = format!("`task` must have from 1 to {TASK_CHARS_MAX} characters.");
-        return Err(ToolFailure::invalid_input(message));
-    }
+    let is_short = task.chars().nth(TASK_CHARS_MAX).is_none();
+    ToolFailure::require(is_short && !task.trim().is_empty(), || {
+        format!("`task` must have from 1 to {TASK_CHARS_MAX} characters.")
+    })?;
     Ok(task.to_owned())
 }
 

@@ -6,18 +6,17 @@ use turnwire_event::Body;
 use turnwire_event::body::status::StatusEmitted;
 use turnwire_pack::BuiltinFunction;
 
-use super::function::function_tool;
 use crate::input::{InputFields, object_schema};
 use crate::pack_tool::PackTool;
 use crate::tool::{ToolFailure, ToolInvocation};
 
-/// Of an id; registered ones are shorter.
+/// The limit of an id; registered ones are shorter.
 const ID_CHARS_MAX: usize = 128;
 
 /// A tool that emits `status.emitted` with the id of the input.
 pub(super) fn emit_status() -> PackTool {
     let event_id = json!({"event_id": {"type": "string", "maxLength": ID_CHARS_MAX}});
-    function_tool(
+    PackTool::builtin(
         BuiltinFunction::EmitStatus,
         "emit_status",
         "Tells the person what is being done, by the id of a status.",
@@ -28,10 +27,9 @@ pub(super) fn emit_status() -> PackTool {
 
 async fn run(call: ToolInvocation) -> Result<Value, ToolFailure> {
     let event_id = InputFields::new(&call.input, &["event_id"])?.text("event_id")?;
-    if event_id.chars().count() > ID_CHARS_MAX {
-        let message = format!("`event_id` must have at most {ID_CHARS_MAX} characters.");
-        return Err(ToolFailure::invalid_input(message));
-    }
+    ToolFailure::require(event_id.chars().count() <= ID_CHARS_MAX, || {
+        format!("`event_id` must have at most {ID_CHARS_MAX} characters.")
+    })?;
     let body = Body::StatusEmitted(StatusEmitted {
         event_id: event_id.to_owned(),
         message: String::new(),

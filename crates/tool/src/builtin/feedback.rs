@@ -5,15 +5,14 @@ use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::{Actor, Body};
 use turnwire_pack::BuiltinFunction;
 
-use super::function::function_tool;
 use crate::input::{InputFields, object_schema};
 use crate::pack_tool::PackTool;
 use crate::tool::{ToolFailure, ToolInvocation};
 
 const NAME: &str = "llm_feedback";
-/// Of a rating: a word or a number.
+/// The limit of a rating: a word or a number.
 const RATING_CHARS_MAX: usize = 64;
-/// Of a comment, which is stored with the turn.
+/// The limit of a comment, which is stored with the turn.
 const COMMENT_CHARS_MAX: usize = 2_000;
 
 /// A tool that emits `feedback.recorded` with a rating and a comment.
@@ -22,7 +21,7 @@ pub(super) fn feedback() -> PackTool {
         "rating": {"type": "string", "maxLength": RATING_CHARS_MAX},
         "comment": {"type": "string", "maxLength": COMMENT_CHARS_MAX},
     });
-    function_tool(
+    PackTool::builtin(
         BuiltinFunction::LlmFeedback,
         NAME,
         "Keeps what the person said they thought of an answer: a rating, and a comment if they gave one.",
@@ -50,9 +49,8 @@ async fn run(call: ToolInvocation) -> Result<Value, ToolFailure> {
 }
 
 fn checked_text(key: &str, text: &str, chars_max: usize) -> Result<String, ToolFailure> {
-    if (1..=chars_max).contains(&text.chars().count()) {
-        return Ok(text.to_owned());
-    }
-    let message = format!("`{key}` must have 1 to {chars_max} characters.");
-    Err(ToolFailure::invalid_input(message))
+    ToolFailure::require((1..=chars_max).contains(&text.chars().count()), || {
+        format!("`{key}` must have 1 to {chars_max} characters.")
+    })?;
+    Ok(text.to_owned())
 }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use turnwire_event::Clock;
 use turnwire_pack::BuiltinFunction;
 
-use super::function::function_tool;
 use crate::input::{InputFields, object_schema};
 use crate::pack_tool::PackTool;
 use crate::tool::{ToolFailure, ToolInvocation};
@@ -20,7 +19,7 @@ const SLEEP_MS_MAX: u64 = 60_000;
 
 /// A tool that returns the time of `clock`.
 pub(super) fn clock(clock: Arc<dyn Clock>) -> PackTool {
-    function_tool(
+    PackTool::builtin(
         BuiltinFunction::Clock,
         "clock",
         "Tells the current time in UTC.",
@@ -37,7 +36,7 @@ pub(super) fn clock(clock: Arc<dyn Clock>) -> PackTool {
 
 /// A tool that returns its input.
 pub(super) fn echo() -> PackTool {
-    function_tool(
+    PackTool::builtin(
         BuiltinFunction::Echo,
         "echo",
         "Gives back the text it is given.",
@@ -52,7 +51,7 @@ pub(super) fn echo() -> PackTool {
 /// A tool that takes time, as an object for cancels.
 pub(super) fn sleep() -> PackTool {
     let ms = json!({"ms": {"type": "integer", "minimum": 0, "maximum": SLEEP_MS_MAX}});
-    let mut tool = function_tool(
+    let mut tool = PackTool::builtin(
         BuiltinFunction::Sleep,
         "sleep",
         "Waits for a number of milliseconds, at most a minute.",
@@ -71,7 +70,7 @@ pub(super) fn sleep() -> PackTool {
 /// A tool that fails with `message`; with `fatal`, the calling sub-agent fails too.
 pub(super) fn fail() -> PackTool {
     let properties = json!({"message": {"type": "string"}, "fatal": {"type": "boolean"}});
-    function_tool(
+    PackTool::builtin(
         BuiltinFunction::Fail,
         "fail",
         "Always fails. Good for trying what happens then.",

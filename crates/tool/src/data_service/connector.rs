@@ -22,7 +22,7 @@ use crate::data_service::envelope::EnvelopeVerifier;
 use crate::data_service::metrics;
 use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherType};
 use crate::data_service::request::EnricherRequest;
-use crate::data_service::transport::{CALL_MAX, RestTransport, ServiceTransport};
+use crate::data_service::transport::{CALL_MAX, ServiceTransport, rest_transport};
 use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
 use crate::tool::{LiveTask, ToolContext};
 
@@ -30,15 +30,15 @@ use crate::tool::{LiveTask, ToolContext};
 /// requests.
 const CALLS_MAX: usize = 256;
 
-/// The transport to a service behind the MCP server of a name, or why there is none.
+/// The [`ServiceTransport`] to a service behind the MCP server of a name, or why there is none.
 pub type McpServiceLookup<'a> =
-    dyn Fn(&str, &DataService) -> Result<Arc<dyn ServiceTransport>, String> + 'a;
+    dyn Fn(&str, &DataService) -> Result<Arc<ServiceTransport>, String> + 'a;
 
-/// The data services of a pack.
+/// The data services of a [`Pack`].
 pub struct Connector {
     pub(crate) registry: EnricherRegistry,
     /// By the name of the service.
-    transports: HashMap<String, Arc<dyn ServiceTransport>>,
+    transports: HashMap<String, Arc<ServiceTransport>>,
     verifier: Arc<dyn EnvelopeVerifier>,
     /// The vertical of each sub-agent, a label of metrics.
     verticals: HashMap<String, String>,
@@ -59,10 +59,10 @@ impl Connector {
             &pack.enrichers,
             verifier,
             |name, service| match &service.mcp {
-                None => Ok(Arc::new(RestTransport::new(name, service, &dialer)?)),
+                None => rest_transport(name, service, &dialer),
                 Some(server) => behind_server(server, service).map_err(|reason| {
                     let service = name.to_owned();
-                    ConnectorError::McpServer { service, reason }
+                    ConnectorError::Service { service, reason }
                 }),
             },
         )?;
@@ -71,15 +71,12 @@ impl Connector {
         Ok(connector)
     }
 
-    /// Services over any transport, without verticals.
+    /// Services over any [`ServiceTransport`], without verticals.
     pub(crate) fn with_transports(
         services: &BTreeMap<String, DataService>,
         enrichers: &[Enricher],
         verifier: Arc<dyn EnvelopeVerifier>,
-        mut transport: impl FnMut(
-            &str,
-            &DataService,
-        ) -> Result<Arc<dyn ServiceTransport>, ConnectorError>,
+        mut transport: impl FnMut(&str, &DataService) -> Result<Arc<ServiceTransport>, ConnectorError>,
     ) -> Result<Self, ConnectorError> {
         let transports = services
             .iter()
@@ -89,7 +86,10 @@ impl Connector {
             .iter()
             .find(|enricher| !transports.contains_key(&enricher.service))
         {
-            return Err(ConnectorError::Service(enricher.enricher_id.clone()));
+            return Err(ConnectorError::enricher(
+                enricher,
+                "there is no such service",
+            ));
         }
         metrics::register();
         Ok(Self {
@@ -135,7 +135,7 @@ impl Connector {
         let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
             return Err(ServiceFailure::Internal);
         };
-        let sending = transport.send(request);
+        let sending = transport(request);
         let (context, enricher) = (Arc::clone(context), Arc::clone(enricher));
         let verifier = Arc::clone(&self.verifier);
         let span = span(&enricher);

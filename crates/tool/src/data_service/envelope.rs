@@ -104,7 +104,7 @@ impl EnvelopeVerifier for NoVerifier {
     }
 }
 
-/// An envelope that is not verified: it can only be verified or dropped.
+/// An envelope that is not verified: [`Self::verify`] is the only way to its payload.
 pub(crate) struct Envelope<'a> {
     principal: EnvelopePrincipal,
     body: &'a [u8],
@@ -141,7 +141,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// An envelope for the principal of the turn.
+/// An envelope for the principal of the turn, made by [`Envelope::verify`] alone.
 pub(crate) struct VerifiedEnvelope<'a> {
     pub(super) fields: EnvelopeBody<'a>,
 }
@@ -174,21 +174,21 @@ impl VerifiedEnvelope<'_> {
                 .unwrap_or_default()
         };
         let (cache, timing) = (parse(self.fields.cache_meta), parse(self.fields.timing));
-        let record = |name: &'static str, value: &Value| {
-            if !value.is_null() {
-                let text: String = value.to_string().chars().take(TRACED_CHARS_MAX).collect();
-                span.record(name, text.as_str());
-            }
-        };
-        record("cached", &cache["cached"]);
-        record("cacheable", &cache["cacheable"]);
-        record("ttl", &cache["ttl"]);
-        record("cache_key", &cache["key"]);
-        record("total_ms", &timing["total_ms"]);
+        let fields = [
+            ("cached", &cache["cached"]),
+            ("cacheable", &cache["cacheable"]),
+            ("ttl", &cache["ttl"]),
+            ("cache_key", &cache["key"]),
+            ("total_ms", &timing["total_ms"]),
+        ];
+        for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+            let text: String = value.to_string().chars().take(TRACED_CHARS_MAX).collect();
+            span.record(name, text.as_str());
+        }
     }
 }
 
-/// Of one field of a span.
+/// The limit of one field of a span.
 const TRACED_CHARS_MAX: usize = 128;
 
 #[cfg(test)]

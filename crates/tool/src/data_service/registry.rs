@@ -8,51 +8,46 @@ use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use turnwire_pack::{Enricher, complexity};
 
-/// The services or enrichers of a pack cannot be used. The check of a pack finds most of these
+/// Why there is no [`Connector`](super::Connector) for a pack. The check of a pack finds most of these
 /// errors earlier, with their position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorError {
-    /// The `url` is not valid.
-    #[error("service `{0}`: its url is not an http or https address")]
-    Url(String),
-    /// The MCP server of the service does not enrich.
+    /// A service cannot be reached as it is defined.
     #[error("service `{service}`: {reason}")]
-    McpServer {
+    Service {
         /// The name of the service.
         service: String,
         /// What is wrong and what to do.
         reason: String,
     },
-    /// The service of an enricher is not defined.
-    #[error("enricher `{0}`: there is no such service")]
-    Service(String),
-    /// The version of an enricher has no major number.
-    #[error("enricher `{0}`: its version must be like 1.2.0")]
-    Version(String),
-    /// Two enrichers have the same domain type and id.
-    #[error("enricher `{0}`: there are two of the same domain type")]
-    Duplicate(String),
-    /// The `payload_schema` of an enricher is not valid.
-    #[error("enricher `{enricher_id}`: its payload_schema is not a JSON Schema: {reason}")]
-    Schema {
-        /// The enricher whose schema it is.
+    /// The definition of an enricher is not valid.
+    #[error("enricher `{enricher_id}`: {reason}")]
+    Enricher {
+        /// The id of the enricher.
         enricher_id: String,
-        /// What is wrong with the schema.
+        /// What is wrong.
         reason: String,
     },
 }
 
 impl ConnectorError {
+    pub(crate) fn enricher(def: &Enricher, reason: impl Into<String>) -> Self {
+        Self::Enricher {
+            enricher_id: def.enricher_id.clone(),
+            reason: reason.into(),
+        }
+    }
+
     /// The name of the service, if the error is about one.
     pub fn service(&self) -> Option<&str> {
         match self {
-            Self::Url(service) | Self::McpServer { service, .. } => Some(service),
-            Self::Service(_) | Self::Version(_) | Self::Duplicate(_) | Self::Schema { .. } => None,
+            Self::Service { service, .. } => Some(service),
+            Self::Enricher { .. } => None,
         }
     }
 }
 
-/// What one enricher returns.
+/// What one [`Enricher`] returns, with its compiled schemas.
 pub(crate) struct EnricherType {
     pub(crate) def: Enricher,
     major: u64,
@@ -63,18 +58,19 @@ pub(crate) struct EnricherType {
 
 impl EnricherType {
     fn new(def: &Enricher) -> Result<Self, ConnectorError> {
-        let id = || def.enricher_id.clone();
+        let error = |reason: String| ConnectorError::enricher(def, reason);
         let compile = |schema: Value| {
-            complexity::validator(&schema).map_err(|error| ConnectorError::Schema {
-                enricher_id: id(),
-                reason: error.to_string(),
+            let compiled = complexity::validator(&schema);
+            compiled.map_err(|reason| {
+                error(format!("its payload_schema is not a JSON Schema: {reason}"))
             })
         };
         let schema = &def.payload_schema;
         let items_alone = schema.as_ref();
         let items_alone = items_alone.and_then(|schema| items_schema(schema, &def.items));
         Ok(Self {
-            major: major(&def.version).ok_or_else(|| ConnectorError::Version(id()))?,
+            major: major(&def.version)
+                .ok_or_else(|| error("its version must be like 1.2.0".into()))?,
             payload: schema.clone().map(compile).transpose()?,
             items_alone: items_alone.map(compile).transpose()?,
             def: def.clone(),
@@ -140,7 +136,7 @@ fn major(version: &str) -> Option<u64> {
     version.split('.').next()?.parse().ok()
 }
 
-/// The enrichers of a pack.
+/// The [`EnricherType`]s of a pack.
 #[derive(Default)]
 pub(crate) struct EnricherRegistry {
     pairs: HashMap<(String, String), Arc<EnricherType>>,
@@ -153,7 +149,8 @@ impl EnricherRegistry {
             let pair = (enricher.domain_type.clone(), enricher.enricher_id.clone());
             let replaced = pairs.insert(pair, Arc::new(EnricherType::new(enricher)?));
             if replaced.is_some() {
-                return Err(ConnectorError::Duplicate(enricher.enricher_id.clone()));
+                let reason = "there are two of the same domain type";
+                return Err(ConnectorError::enricher(enricher, reason));
             }
         }
         Ok(Self { pairs })

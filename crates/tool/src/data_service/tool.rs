@@ -19,7 +19,7 @@ use crate::tool::{ServiceFault, ToolContext, ToolFailure, ToolInvocation};
 
 /// The message for the model, whatever the cause (S2-040).
 const UNAVAILABLE: &str = "data unavailable";
-/// Beyond the timeout of a call, so that the call ends first and says why.
+/// Added to the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Asks one enricher through the [`Connector`].
@@ -34,7 +34,7 @@ impl EnricherTool {
         def: &ToolDef,
         enricher: &Arc<EnricherType>,
         connector: &Arc<Connector>,
-    ) -> Result<PackTool, String> {
+    ) -> PackTool {
         let timeout = def.timeout_ms.map_or(CALL_MAX, Duration::from_millis);
         let timeout = timeout.min(CALL_MAX);
         let action = Arc::new(Self {
@@ -45,7 +45,7 @@ impl EnricherTool {
         let run = move |call| Arc::clone(&action).run(call);
         let mut tool = PackTool::new(def.clone(), ToolType::Ccs, Some(timeout + MARGIN), run);
         tool.clean_input = without_principal;
-        tool.checked()
+        tool
     }
 
     async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {

@@ -14,8 +14,8 @@ use crate::data_service::envelope::{
 use crate::data_service::registry::EnricherType;
 use crate::tool::json_bytes;
 
-/// Of a payload: an agent accepts a result of 1 MiB, including the text around it. A larger payload
-/// is a failure of the service.
+/// The limit of a payload: an agent accepts a result of 1 MiB, including the text around it. A
+/// larger payload is a failure of the service.
 const PAYLOAD_BYTES_MAX: usize = (1 << 20) - 1_024;
 
 /// The payload of a service.
@@ -69,16 +69,7 @@ impl ServiceFailure {
             Self::MissingPrincipal => Reason::InvalidRequest,
             Self::PrincipalRefused | Self::Mismatch(_) => Reason::Unauthorized,
             Self::Error(reason) => reason.unwrap_or(Reason::UpstreamUnavailable),
-            Self::Unreachable(_)
-            | Self::Http(_)
-            | Self::NotAnEnvelope
-            | Self::OtherEnricher
-            | Self::Version
-            | Self::UnknownReason
-            | Self::Empty
-            | Self::TooLarge
-            | Self::Schema
-            | Self::Internal => Reason::UpstreamUnavailable,
+            _ => Reason::UpstreamUnavailable,
         }
     }
 
@@ -110,7 +101,7 @@ impl From<EnvelopeRejection> for ServiceFailure {
 }
 
 /// Judges the response of `enricher` to a request on behalf of `principal`. The principal is
-/// compared first, so that no other fault can hide a mismatch.
+/// compared first, so that no other fault can hide a [`ServiceFailure::Mismatch`].
 pub(crate) fn judge(
     response: &JsonResponse,
     enricher: &EnricherType,

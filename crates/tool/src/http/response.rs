@@ -9,7 +9,7 @@ use turnwire_event::code::ToolErrorClass;
 use crate::secrets::Secrets;
 use crate::tool::ToolFailure;
 
-/// Of the body of an error response: enough to say what was wrong.
+/// The limit of the body of an error response: enough to say what was wrong.
 const ERROR_BYTES_MAX: usize = 2 * 1_024;
 
 /// The result, or the failure, of `response`.
@@ -48,21 +48,20 @@ const NOT_TEXT: &str = "The response is neither JSON nor text.";
 
 /// The failure without a response. Its text says nothing about the host.
 pub(super) fn failure(error: DialError) -> ToolFailure {
-    match error {
-        DialError::Refused => ToolFailure::internal("The address is not allowed."),
-        DialError::Timeout | DialError::ConnectTimeout => ToolFailure::new(
-            ToolErrorClass::Timeout,
-            "The service did not answer in time.",
-        ),
-        DialError::Unreachable | DialError::Setup => {
-            ToolFailure::internal("The service could not be reached.")
+    let message = match error {
+        DialError::Refused => "The address is not allowed.",
+        DialError::Timeout | DialError::ConnectTimeout => {
+            let message = "The service did not answer in time.";
+            return ToolFailure::new(ToolErrorClass::Timeout, message);
         }
+        DialError::Unreachable | DialError::Setup => "The service could not be reached.",
         DialError::TooLarge { max_bytes } => {
-            ToolFailure::internal(format!("The response is larger than {max_bytes} bytes."))
+            &format!("The response is larger than {max_bytes} bytes.")
         }
-        DialError::UnexpectedEncoding => ToolFailure::internal(NOT_TEXT),
-        DialError::TooManyRedirects => ToolFailure::internal("The service redirected too often."),
-    }
+        DialError::UnexpectedEncoding => NOT_TEXT,
+        DialError::TooManyRedirects => "The service redirected too often.",
+    };
+    ToolFailure::internal(message)
 }
 
 fn is_json(content_type: &str) -> bool {

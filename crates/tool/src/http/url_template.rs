@@ -9,7 +9,7 @@ use turnwire_pack::is_plain_url_char;
 use crate::percent::encoded;
 use crate::tool::ToolFailure;
 
-/// Of a filled URL; most servers reject longer ones.
+/// The limit of a filled URL; most servers reject longer ones.
 const URL_BYTES_MAX: usize = 8 * 1_024;
 /// Characters of a field name in a message.
 const NAME_CHARS_MAX: usize = 64;
@@ -101,10 +101,9 @@ impl UrlTemplate {
         let mut url = self.fill(input)?;
         let mut added = Vec::new();
         for (name, value) in query {
-            if self.reserved.contains(name) {
-                let message = format!("The field `{}` cannot be set.", short(name));
-                return Err(ToolFailure::invalid_input(message));
-            }
+            ToolFailure::require(!self.reserved.contains(name), || {
+                format!("The field `{}` cannot be set.", short(name))
+            })?;
             let name = encoded(name);
             added.extend(texts(value).map(|text| format!("{name}={}", encoded(&text))));
         }
@@ -114,10 +113,8 @@ impl UrlTemplate {
             let pairs: Vec<String> = pairs.collect();
             url.set_query(Some(&pairs.join("&")));
         }
-        if url.as_str().len() > URL_BYTES_MAX {
-            let message = "The input is too long for a URL.";
-            return Err(ToolFailure::invalid_input(message));
-        }
+        let is_short = url.as_str().len() <= URL_BYTES_MAX;
+        ToolFailure::require(is_short, || "The input is too long for a URL.")?;
         Ok(url)
     }
 
@@ -233,10 +230,12 @@ fn fill_segment(parts: &[UrlPart], input: &Map<String, Value>) -> Result<String,
     let segment = fill_parts(parts, input)?;
     let decoded = segment.to_ascii_lowercase().replace("%2e", ".");
     let has_field = parts.iter().any(|part| matches!(part, UrlPart::Field(_)));
-    if matches!(decoded.as_str(), "." | "..") || (has_field && segment.is_empty()) {
-        let message = "A field of the input must not be empty, `.` or `..`.";
-        return Err(ToolFailure::invalid_input(message));
-    }
+    let is_empty = has_field && segment.is_empty();
+    let is_segment = !is_empty && !matches!(decoded.as_str(), "." | "..");
+    ToolFailure::require(
+        is_segment,
+        || "A field of the input must not be empty, `.` or `..`.",
+    )?;
     Ok(segment)
 }
 

@@ -8,9 +8,9 @@ use turnwire_pack::complexity::{self, SchemaCost};
 use crate::input::fields::object;
 use crate::tool::{ToolFailure, json_bytes};
 
-/// Of an input; far more than a question needs.
+/// The limit of an input; far more than a question needs.
 const INPUT_BYTES_MAX: usize = 64 * 1_024;
-/// Of a message about an invalid input.
+/// The limit of a message about an invalid input.
 pub(crate) const MESSAGE_CHARS_MAX: usize = 300;
 
 /// A compiled input schema.
@@ -56,14 +56,13 @@ impl InputSchema {
     /// validates does nothing else and cannot be cancelled.
     pub(crate) fn check(&self, input: &Value) -> Result<(), ToolFailure> {
         object(input)?;
-        if json_bytes(input) > INPUT_BYTES_MAX {
-            let message = format!("The input is larger than {INPUT_BYTES_MAX} bytes.");
-            return Err(ToolFailure::invalid_input(message));
-        }
-        if !self.cost.allows(input) {
-            let message = "The input is too large and too deep to be checked; write a simpler one.";
-            return Err(ToolFailure::invalid_input(message));
-        }
+        ToolFailure::require(json_bytes(input) <= INPUT_BYTES_MAX, || {
+            format!("The input is larger than {INPUT_BYTES_MAX} bytes.")
+        })?;
+        ToolFailure::require(
+            self.cost.allows(input),
+            || "The input is too large and too deep to be checked; write a simpler one.",
+        )?;
         self.validator.validate(input).map_err(|error| {
             let path = error.instance_path();
             ToolFailure::invalid_input(cut(format!("The input does not fit at `{path}`: {error}")))

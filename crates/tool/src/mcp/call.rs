@@ -68,7 +68,27 @@ pub(crate) async fn call(
         server,
         outcome: "cancelled",
     };
-    let result = send_call(server, tool, arguments, deadline, progress).await;
+    let result = async {
+        let reconnected = deadline.at_most(RECONNECT_WAIT).at;
+        let connection = server.connection(reconnected).await;
+        let connection = connection.ok_or(CallError::Unavailable)?;
+        let open_call = connection.health.begin_call(deadline.at);
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let response = exchange(&connection, CallToolRequest::new(params), progress);
+        let response = timeout_at(deadline.at, response).await;
+        drop(open_call);
+        match response {
+            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
+            Ok(Ok(_)) => Err(CallError::Unsupported),
+            Ok(Err(error)) => Err(error),
+            Err(_) => {
+                // The call may be slow, or the server may hang.
+                connection.health.request_probe();
+                Err(CallError::Timeout)
+            }
+        }
+    };
+    let result = result.await;
     count.outcome = match &result {
         Ok(result) if result.is_error == Some(true) => "error",
         Ok(_) => "ok",
@@ -88,34 +108,6 @@ impl Drop for OutcomeCount<'_> {
         let server = self.server.name.to_string();
         metrics::counter!(metric::MCP_CALLS_TOTAL, "server" => server, "outcome" => self.outcome)
             .increment(1);
-    }
-}
-
-async fn send_call(
-    server: &ToolServer,
-    tool: &str,
-    arguments: Map<String, Value>,
-    deadline: Deadline,
-    progress: Option<&mut ProgressReporter>,
-) -> Result<CallToolResult, CallError> {
-    let reconnected = deadline.at_most(RECONNECT_WAIT).at;
-    let connection = server.connection(reconnected).await;
-    let connection = connection.ok_or(CallError::Unavailable)?;
-    let health = &connection.health;
-    let open_call = health.begin_call(deadline.at);
-    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-    let response = exchange(&connection, CallToolRequest::new(params), progress);
-    let response = timeout_at(deadline.at, response).await;
-    drop(open_call);
-    match response {
-        Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-        Ok(Ok(_)) => Err(CallError::Unsupported),
-        Ok(Err(error)) => Err(error),
-        Err(_) => {
-            // The call may be slow, or the server may hang.
-            health.request_probe();
-            Err(CallError::Timeout)
-        }
     }
 }
 

@@ -36,7 +36,7 @@ impl ProgramLauncher for ProgramRunner {
                 program: program.clone(),
                 args: args.to_vec(),
                 env: env.to_vec(),
-                dir: self.folders().shared(&format!("mcp-{folder}"))?,
+                dir: self.folders.shared(&format!("mcp-{folder}"))?,
                 limits: ProgramLimits {
                     files: Some(FILES_MAX),
                     ..ProgramLimits::default()

@@ -18,10 +18,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use turnwire_event::{TurnId, metric};
-use turnwire_pack::McpServer;
+use turnwire_pack::{McpServer, McpTransport};
 
 use crate::mcp::connection::{
-    ConnectError, Connection, ConnectionFault, ConnectionHandle, Endpoint, until_unresponsive,
+    ConnectError, Connection, ConnectionFault, ConnectionHandle, ServerAccess, until_unresponsive,
 };
 use crate::mcp::deadline::Deadline;
 use crate::mcp::list::{ListError, ListedTool, list_tools};
@@ -37,7 +37,7 @@ const PINGS: usize = 1;
 /// The same over HTTP, where a server that handles one request at a time may still be busy with a
 /// cancelled one.
 const PINGS_OVER_HTTP: usize = 2;
-/// For a server to stop: longer than its connection and its program have together.
+/// The time for a server to stop: longer than its connection and its program have together.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server with a [`Supervisor`] task that keeps it connected.
@@ -61,18 +61,18 @@ impl ToolServer {
     pub(crate) async fn start(
         name: &str,
         def: &McpServer,
-        endpoint: Endpoint,
+        access: &Arc<ServerAccess>,
         deadline: Deadline,
     ) -> Result<Arc<Self>, ConnectError> {
         let name: Arc<str> = name.into();
-        let connection = Connection::open(&name, &endpoint, deadline).await?;
+        let connection = Connection::open(&name, &def.transport, access, deadline).await?;
         let (current, receiver) = watch::channel(None);
         let tools = Arc::new(Mutex::default());
         let stop = CancellationToken::new();
         let supervisor = Supervisor {
             name: Arc::clone(&name),
-            endpoint,
-            start_timeout: deadline.timeout,
+            def: def.clone(),
+            access: Arc::clone(access),
             current,
             tools: Arc::clone(&tools),
             stop: stop.clone(),
@@ -118,7 +118,7 @@ impl ToolServer {
     /// Lists the tools again; the remembered ones if the server is away, so that a reload of a pack
     /// does not fail for that.
     pub(crate) async fn list_again(&self) -> Result<Vec<ListedTool>, ListError> {
-        let mut deadline = Deadline::after(Duration::from_millis(self.def.start_timeout_ms));
+        let mut deadline = start_deadline(&self.def);
         if self.connection.borrow().is_none() {
             deadline = deadline.at_most(RELOAD_WAIT);
         }
@@ -153,8 +153,8 @@ impl ToolServer {
 /// The task behind a [`ToolServer`].
 struct Supervisor {
     name: Arc<str>,
-    endpoint: Endpoint,
-    start_timeout: Duration,
+    def: McpServer,
+    access: Arc<ServerAccess>,
     current: watch::Sender<Option<ConnectionHandle>>,
     tools: Arc<Mutex<Vec<ListedTool>>>,
     stop: CancellationToken,
@@ -189,9 +189,9 @@ impl Supervisor {
     /// Waits for the end of the connection; `None` if the server is to stop.
     async fn watch(&self, connection: &mut Connection) -> Option<ConnectionFault> {
         let ConnectionHandle { peer, health } = connection.handle.clone();
-        let pings = match self.endpoint {
-            Endpoint::Program { .. } => PINGS,
-            Endpoint::Http { .. } => PINGS_OVER_HTTP,
+        let pings = match self.def.transport {
+            McpTransport::Stdio { .. } => PINGS,
+            McpTransport::Http { .. } => PINGS_OVER_HTTP,
         };
         tokio::select! {
             () = self.stop.cancelled() => None,
@@ -210,8 +210,8 @@ impl Supervisor {
                 "server" => self.name.to_string()
             )
             .increment(1);
-            let deadline = Deadline::after(self.start_timeout);
-            match Connection::open(&self.name, &self.endpoint, deadline).await {
+            let (transport, deadline) = (&self.def.transport, start_deadline(&self.def));
+            match Connection::open(&self.name, transport, &self.access, deadline).await {
                 Ok(connection) => return connection,
                 Err(error) => {
                     tracing::warn!(server = %self.name, %error, "MCP server did not restart");
@@ -234,7 +234,7 @@ impl Supervisor {
     /// Warns if a restarted server has other tools. The tools of the last load stay: a turn keeps
     /// the tools that it began with (S2-001).
     async fn compare_tools(&self, peer: &Peer<RoleClient>) {
-        let Ok(tools) = list_tools(peer, Deadline::after(self.start_timeout)).await else {
+        let Ok(tools) = list_tools(peer, start_deadline(&self.def)).await else {
             tracing::warn!(server = %self.name, "MCP server did not list its tools after a restart");
             return;
         };
@@ -249,6 +249,11 @@ impl Supervisor {
             );
         }
     }
+}
+
+/// How long a server may take to connect, or to list its tools.
+pub(crate) fn start_deadline(def: &McpServer) -> Deadline {
+    Deadline::after(Duration::from_millis(def.start_timeout_ms))
 }
 
 fn names(tools: &[ListedTool]) -> BTreeSet<String> {

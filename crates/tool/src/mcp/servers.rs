@@ -4,21 +4,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use turnwire_dial::{Dialer, RequestHeaders};
+use turnwire_dial::Dialer;
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::{DataService, McpServer, McpTransport, ToolDef, ToolKind};
+use turnwire_pack::{DataService, McpServer, ToolDef, ToolKind};
 
-use crate::data_service::{ServiceTransport, http_url};
-use crate::mcp::connection::{ConnectError, Endpoint, ProgramLauncher};
-use crate::mcp::deadline::Deadline;
-use crate::mcp::enrich::{ENRICH, EnrichTransport};
+use crate::data_service::ServiceTransport;
+use crate::mcp::connection::{ProgramLauncher, ServerAccess};
+use crate::mcp::enrich::{ENRICH, enrich_transport};
 use crate::mcp::error::McpServerError;
 use crate::mcp::list::ListedTool;
-use crate::mcp::server::ToolServer;
+use crate::mcp::server::{ToolServer, start_deadline};
 use crate::mcp::tool::McpTool;
 use crate::pack_tool::plain_def;
 use crate::program::runner::ProgramRunner;
@@ -26,8 +24,7 @@ use crate::tool::Tool;
 
 /// The MCP servers of a process.
 pub struct McpServers {
-    dialer: Arc<Dialer>,
-    launcher: Arc<dyn ProgramLauncher>,
+    access: Arc<ServerAccess>,
     /// The running servers; each belongs to the toolsets and tools that use it.
     running: Mutex<HashMap<String, Weak<ToolServer>>>,
 }
@@ -40,8 +37,7 @@ impl McpServers {
 
     pub(crate) fn with_launcher(dialer: Arc<Dialer>, launcher: Arc<dyn ProgramLauncher>) -> Self {
         Self {
-            dialer,
-            launcher,
+            access: Arc::new(ServerAccess { launcher, dialer }),
             running: Mutex::default(),
         }
     }
@@ -55,9 +51,11 @@ impl McpServers {
     ) -> BoxFuture<'a, Result<Arc<McpToolset>, Vec<McpServerError>>> {
         Box::pin(async move {
             let opened = defs.iter().map(|(name, def)| async move {
-                let opened = self.open_one(name, def).await;
-                let opened = opened.map(|tools| (name.clone(), tools));
-                opened.map_err(|reason| McpServerError::new(name, reason))
+                let (server, opened) = (name.clone(), self.open_one(name, def).await);
+                match opened {
+                    Ok(tools) => Ok((server, tools)),
+                    Err(reason) => Err(McpServerError { server, reason }),
+                }
             });
             let mut toolset = McpToolset::default();
             let mut errors = Vec::new();
@@ -98,9 +96,8 @@ impl McpServers {
             }
             None => {
                 // One deadline for the program, the handshake and the list.
-                let deadline = Deadline::after(Duration::from_millis(def.start_timeout_ms));
-                let endpoint = self.endpoint(def)?;
-                let server = ToolServer::start(name, def, endpoint, deadline).await;
+                let deadline = start_deadline(def);
+                let server = ToolServer::start(name, def, &self.access, deadline).await;
                 let server = server.map_err(|error| error.to_string())?;
                 let tools = server.list(deadline).await;
                 (server, tools)
@@ -108,25 +105,6 @@ impl McpServers {
         };
         let tools = tools.map_err(|error| error.to_string())?;
         Ok(ServerTools { server, tools })
-    }
-
-    fn endpoint(&self, def: &McpServer) -> Result<Endpoint, String> {
-        match &def.transport {
-            McpTransport::Stdio { command, env } => Ok(Endpoint::Program {
-                launcher: Arc::clone(&self.launcher),
-                command: command.clone(),
-                env: env.clone(),
-            }),
-            McpTransport::Http { url, headers } => {
-                let headers = headers.iter();
-                let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
-                Ok(Endpoint::Http {
-                    dialer: Arc::clone(&self.dialer),
-                    url: http_url(url).ok_or_else(|| ConnectError::Unreachable.to_string())?,
-                    headers: RequestHeaders::new(headers).map_err(|error| error.to_string())?,
-                })
-            }
-        }
     }
 }
 
@@ -191,10 +169,10 @@ impl McpToolset {
         &self,
         server: &str,
         service: &DataService,
-    ) -> Result<Arc<dyn ServiceTransport>, String> {
+    ) -> Result<Arc<ServiceTransport>, String> {
         let tools = self.tools(server)?;
         if tools.tools.iter().any(|tool| tool.name == ENRICH) {
-            return Ok(Arc::new(EnrichTransport::new(&tools.server, service)));
+            return Ok(enrich_transport(&tools.server, service));
         }
         Err(format!(
             "the MCP server `{server}` has no tool `{ENRICH}`, so no data service is behind it"
@@ -208,7 +186,7 @@ impl McpToolset {
     }
 }
 
-/// Of the name of a tool; every provider allows as many.
+/// The limit of the name of a tool, which every provider accepts.
 const NAME_CHARS_MAX: usize = 64;
 
 /// The definition of a tool that the pack does not define. Its name begins with the server's and

@@ -19,7 +19,7 @@ use crate::pack_tool::PackTool;
 use crate::secrets::Secrets;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
-/// Beyond the timeout of a call, so that the call ends first and says why.
+/// Added to the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(3);
 
 /// Calls one tool of a server.
@@ -88,22 +88,19 @@ impl McpTool {
 fn failure(error: CallError, secrets: &Secrets) -> ToolFailure {
     // Keys are removed before the text is cut: the beginning of one would not be recognised.
     let clean = |text: String| one_line(&secrets.hide(text));
-    match error {
-        CallError::Unavailable => ToolFailure::internal("The tool's server is not available."),
-        CallError::Disconnected => {
-            ToolFailure::internal("The tool's server disconnected during the call.")
+    let message = match error {
+        CallError::Unavailable => "The tool's server is not available.",
+        CallError::Disconnected => "The tool's server disconnected during the call.",
+        CallError::Incomplete => "The tool's server broke off its response.",
+        CallError::Unsupported => "The tool's server asked for something that is not supported.",
+        CallError::InvalidInput(text) => return ToolFailure::invalid_input(clean(text)),
+        CallError::Refused(text) => return ToolFailure::internal(clean(text)),
+        CallError::Timeout => {
+            let message = "The tool did not return a result in time.";
+            return ToolFailure::new(ToolErrorClass::Timeout, message);
         }
-        CallError::Incomplete => ToolFailure::internal("The tool's server broke off its response."),
-        CallError::Timeout => ToolFailure::new(
-            ToolErrorClass::Timeout,
-            "The tool did not return a result in time.",
-        ),
-        CallError::InvalidInput(text) => ToolFailure::invalid_input(clean(text)),
-        CallError::Refused(text) => ToolFailure::internal(clean(text)),
-        CallError::Unsupported => {
-            ToolFailure::internal("The tool's server asked for something that is not supported.")
-        }
-    }
+    };
+    ToolFailure::internal(message)
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(crate) use tree::kill_descendants;
 pub const ARGUMENT: &str = "__guard";
 /// The argument after it that makes the process execute the program.
 const EXEC: &str = "--exec";
-/// Of the order; the tool limits arguments and input to far less.
+/// The limit of the order; the tool limits arguments and input to far less.
 const ORDER_BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
 /// The exit code of a guard without a valid order, for example one started by hand.

@@ -59,10 +59,12 @@ pub enum ProgramStartError {
 /// Starts programs, each under a guard, and limits how many run at the same time.
 #[derive(Debug)]
 pub struct ProgramRunner {
-    folders: ProgramFolders,
+    /// The folders of the programs.
+    pub folders: ProgramFolders,
     /// The command of a guard.
     guard_command: Vec<OsString>,
-    grace: Duration,
+    /// The time between TERM and KILL.
+    pub(crate) grace: Duration,
     call_slots: Arc<Semaphore>,
     /// Separate from those of calls, because a piped program runs for long.
     pipe_slots: Arc<Semaphore>,
@@ -97,16 +99,6 @@ impl ProgramRunner {
     /// The command that starts this binary as a guard, also after it was replaced on disk.
     pub fn own_guard() -> Vec<OsString> {
         vec![guard::own_binary(), OsString::from(guard::ARGUMENT)]
-    }
-
-    /// The time between TERM and KILL.
-    pub fn grace(&self) -> Duration {
-        self.grace
-    }
-
-    /// The folders of the programs.
-    pub fn folders(&self) -> &ProgramFolders {
-        &self.folders
     }
 
     /// The executable file of `program`: an absolute path, or a name in `PATH`.
@@ -144,22 +136,14 @@ impl ProgramRunner {
     ) -> Result<GuardedProgram, ProgramStartError> {
         let output_bytes_max = spec.output_bytes_max;
         let order = self.order(GuardMode::Call, spec);
-        let mut guard = self.spawn_guard(GuardMode::Call)?;
+        let (guard, mut input) = self.spawn_guard(GuardMode::Call)?;
         let input = Box::pin(async move {
             // A guard that does not read the order exits, which ends its frames.
-            let _ = guard.input.write_all(&order).await;
+            let _ = input.write_all(&order).await;
             // The input stays open until this future is dropped.
             pending().await
         });
-        let (child, frames) = (guard.child, guard.frames);
-        GuardSupervisor::start(
-            child,
-            frames,
-            Some(input),
-            output_bytes_max,
-            self.grace,
-            slot,
-        )
+        GuardSupervisor::start(guard, Some(input), output_bytes_max, self.grace, slot)
     }
 
     /// Starts a program with open standard streams, such as an MCP server. When this returns, the
@@ -171,14 +155,10 @@ impl ProgramRunner {
     pub async fn pipe(&self, spec: ProgramSpec) -> Result<PipedProgram, ProgramStartError> {
         let slot = slot(&self.pipe_slots).await?;
         let order = self.order(GuardMode::Pipe, spec);
-        let GuardProcess {
-            mut child,
-            mut input,
-            frames,
-        } = self.spawn_guard(GuardMode::Pipe)?;
-        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe);
+        let (mut guard, mut input) = self.spawn_guard(GuardMode::Pipe)?;
+        let output = guard.child.stdout.take().ok_or(io::ErrorKind::BrokenPipe);
         let output = output.map_err(io::Error::from)?;
-        let program = GuardSupervisor::start(child, frames, None, 0, self.grace, slot)?;
+        let program = GuardSupervisor::start(guard, None, 0, self.grace, slot)?;
         // If this future is dropped here, the guard never gets a whole order and starts nothing.
         input.write_all(&order).await?;
         Ok(PipedProgram {
@@ -213,9 +193,13 @@ impl ProgramRunner {
         line
     }
 
-    /// Starts a guard without an order. It is not killed when its handle is dropped, because its
-    /// program would survive: it sees that its input is closed and ends the program itself.
-    fn spawn_guard(&self, mode: GuardMode) -> Result<GuardProcess, ProgramStartError> {
+    /// Starts a guard without an order, and returns its standard input. The guard is not killed when
+    /// its handle is dropped, because its program would survive: it sees that its input is closed
+    /// and ends the program itself.
+    fn spawn_guard(
+        &self,
+        mode: GuardMode,
+    ) -> Result<(GuardProcess, UnixStream), ProgramStartError> {
         // If the server was started with CHLD ignored, the system would reap guards itself, and an
         // id could be reused before it is signalled. The handler stays installed after this.
         drop(signal(SignalKind::child())?);
@@ -232,20 +216,14 @@ impl ProgramRunner {
             // A pipe, because the program may open its standard output by name.
             GuardMode::Pipe => command.stdout(Stdio::piped()).stderr(guard_frames),
         };
-        Ok(GuardProcess {
-            child: command.spawn()?,
-            input,
-            frames,
-        })
+        let child = command.spawn()?;
+        Ok((GuardProcess { child, frames }, input))
     }
 }
 
-/// A running guard and the server's ends of its sockets.
+/// A running guard and the server's end of the socket for its frames.
 struct GuardProcess {
     child: Child,
-    /// Standard input of the guard; closing it requests the end of the program.
-    input: UnixStream,
-    /// Frames of the guard.
     frames: UnixStream,
 }
 

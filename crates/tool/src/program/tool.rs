@@ -31,9 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The upper bound of `output_bytes_max`: the whole output goes to a model.
 const OUTPUT_BYTES_MAX: u64 = 8 * 1_048_576;
-/// Beyond the timeout and the grace period, so that the program ends first and says why.
+/// Added to the timeout and the grace period, so that the program ends first and says why.
 const MARGIN: Duration = Duration::from_secs(5);
-/// Of the output of a failed program that the model gets.
+/// The limit of the output of a failed program that the model gets.
 const FAILED_OUTPUT_BYTES_MAX: usize = 2 * 1_024;
 
 /// Runs one program of the pack.
@@ -57,7 +57,7 @@ impl ProcessTool {
     ) -> Result<PackTool, String> {
         let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
         let action = Arc::new(Self::new(process, timeout.min(TIMEOUT_MAX), runner)?);
-        let timeout = Some(action.timeout + runner.grace() + MARGIN);
+        let timeout = Some(action.timeout + runner.grace + MARGIN);
         let run = move |call| Arc::clone(&action).run(call);
         Ok(PackTool::new(def.clone(), ToolType::Process, timeout, run))
     }
@@ -95,7 +95,7 @@ impl ProcessTool {
         let input = object(&call.input)?;
         let args = self.args.iter().map(|arg| fill_argument(arg, input));
         let args = args.filter_map(Result::transpose);
-        let dir = self.runner.folders().session(call.context.session_id);
+        let dir = self.runner.folders.session(call.context.session_id);
         let dir = dir.map_err(|error| {
             tracing::error!(?error, "folder of a session could not be created");
             ToolFailure::internal(NO_FOLDER)

@@ -43,13 +43,3 @@ impl ToolContext {
         agent.map_or(Actor::ORCHESTRATOR, Actor::subagent)
     }
 }
-
-impl std::fmt::Debug for ToolContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolContext")
-            .field("session_id", &self.session_id)
-            .field("turn_id", &self.turn_id)
-            .field("agent", &self.agent)
-            .finish_non_exhaustive()
-    }
-}

@@ -168,7 +168,10 @@ fn build_errors_name_the_tool() {
     );
     pack.tools[0].input_schema = json!({"type": "sideways"});
     let schema = tools(&pack, &["search_offers"]).err();
-    assert!(matches!(schema, Some(ToolBuildError::Schema { tool, .. }) if tool == "search_offers"));
+    let schema = schema.expect("an invalid schema");
+    assert_eq!(schema.tool(), "search_offers");
+    let reason = "tool `search_offers`: its input_schema cannot be used: ";
+    assert!(schema.to_string().starts_with(reason), "{schema}");
     pack.enrichers.clear();
     let dangling = tools(&pack, &["search_offers"]).err();
     assert_eq!(

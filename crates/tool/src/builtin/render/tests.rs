@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use turnwire_event::code::ToolErrorClass;
-use turnwire_event::port::{BoxFuture, Emission};
+use turnwire_event::port::Emission;
 use turnwire_event::{ToolUseId, Ulid};
 use turnwire_pack::{Enricher, ToolKind};
 
@@ -46,23 +46,14 @@ fn offers() -> Vec<Arc<EnricherType>> {
     services.insert("market".to_owned(), service);
     let connector =
         Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |_, _| {
-            Ok(Arc::new(Nowhere))
+            Ok(Arc::new(|_| {
+                Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
+            }))
         });
     connector
         .expect("a connector")
         .registry
         .of_domain("offer_list")
-}
-
-struct Nowhere;
-
-impl crate::data_service::ServiceTransport for Nowhere {
-    fn send(
-        &self,
-        _: bytes::Bytes,
-    ) -> BoxFuture<'static, Result<turnwire_dial::JsonResponse, turnwire_dial::DialError>> {
-        Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
-    }
 }
 
 fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {

@@ -11,7 +11,6 @@ use turnwire_event::port::{Emission, EmitRefusal};
 use turnwire_event::{Actor, Body, IdGenerator, ToolUseId};
 use turnwire_pack::BuiltinFunction;
 
-use crate::builtin::function::function_tool;
 use crate::input::{InputFields, object_schema};
 use crate::pack_tool::PackTool;
 use crate::tool::{ToolFailure, ToolInvocation, deliver};
@@ -26,7 +25,7 @@ const YIELD_EVERY: u64 = 64;
 /// A tool that emits `count` pairs of events. The ids of the steps come from `mint`.
 pub(in crate::builtin) fn burst(mint: Arc<dyn IdGenerator>) -> PackTool {
     let count = json!({"count": {"type": "integer", "minimum": 1, "maximum": COUNT_MAX}});
-    function_tool(
+    PackTool::builtin(
         BuiltinFunction::Burst,
         "burst",
         "Writes a number of steps to the log, two events each.",

@@ -149,7 +149,7 @@ async fn failure_has_enricher_and_reason_and_is_counted() {
         let context = Arc::clone(&call.context);
         let failure = unavailable(ToolErrorClass::EnvelopeError, *reason);
         assert_eq!(fixture.tool.run(call).await, Err(failure));
-        assert!(context.items.is_empty());
+        assert_eq!(context.items.len(), 0);
     }
     let labels = |reason: &str| {
         format!(
@@ -199,7 +199,7 @@ async fn mismatch_is_dropped_counted_and_logged_once() {
         ))
     );
     assert_eq!(logs.metrics(name), counted(1));
-    assert!(context.items.is_empty());
+    assert_eq!(context.items.len(), 0);
     assert_eq!(fixture.requests().len(), 1, "no second try");
     let received = logs.log();
     let lines: Vec<&str> = received

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use turnwire_dial::DialError;
+use turnwire_dial::{DialError, InvalidHeader};
 
 use super::health::ConnectionFault;
 use super::http::HttpFailure;
@@ -33,6 +33,8 @@ pub(crate) enum ConnectError {
     Rejected(String),
     #[error("its answer is not MCP; check its `url` or `command`")]
     NotMcp,
+    #[error(transparent)]
+    Header(#[from] InvalidHeader),
     #[error("no server answers at its `url`; start it, or write another `url`")]
     Unreachable,
     #[error("its `url` redirects to another address; write that one as its `url`")]

@@ -40,21 +40,16 @@ pub(crate) enum ConnectionFault {
 }
 
 /// A count that starts from zero again after a while.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Window {
-    start: Instant,
+    start: Option<Instant>,
     count: usize,
 }
 
 impl Window {
-    fn new() -> Mutex<Self> {
-        let start = Instant::now();
-        Mutex::new(Self { start, count: 0 })
-    }
-
     fn add(&mut self, count: usize, length: Duration) -> usize {
-        if self.start.elapsed() >= length {
-            self.start = Instant::now();
+        if self.start.is_none_or(|start| start.elapsed() >= length) {
+            self.start = Some(Instant::now());
             self.count = 0;
         }
         self.count = self.count.saturating_add(count);
@@ -63,7 +58,7 @@ impl Window {
 }
 
 /// The shared state of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ConnectionHealth {
     received: Mutex<Window>,
     received_total: AtomicU64,
@@ -79,18 +74,6 @@ pub(crate) struct ConnectionHealth {
 }
 
 impl ConnectionHealth {
-    pub(crate) fn new() -> Self {
-        Self {
-            received: Window::new(),
-            received_total: AtomicU64::new(0),
-            notifications: Window::new(),
-            stray_output: AtomicBool::new(false),
-            fault: watch::Sender::new(None),
-            probe: Notify::new(),
-            calls: watch::Sender::default(),
-        }
-    }
-
     /// Counts `bytes` from the server.
     pub(super) fn receive(&self, bytes: usize) -> Result<(), ConnectionFault> {
         self.received_total
@@ -190,7 +173,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn too_many_bytes_in_one_window_are_a_fault() {
-        let health = ConnectionHealth::new();
+        let health = ConnectionHealth::default();
         for _ in 0..2 {
             assert_eq!(health.receive(WINDOW_BYTES_MAX), Ok(()));
             tokio::time::advance(WINDOW).await;
@@ -205,7 +188,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn notifications_beyond_the_rate_are_not_allowed() {
-        let health = ConnectionHealth::new();
+        let health = ConnectionHealth::default();
         let allowed = |n: u32| (0..n).filter(|_| health.allow_notification()).count();
         assert_eq!(allowed(500), NOTIFICATIONS_MAX);
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -13,7 +13,6 @@ use parking_lot::Mutex;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage,
 };
-use rmcp::transport::common::client_side_sse::SseRetryPolicy;
 use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse,
@@ -62,45 +61,19 @@ fn client_error(failure: impl Into<HttpFailure>) -> Error {
     StreamableHttpError::Client(failure.into())
 }
 
-/// Lets rmcp open a broken stream again at once, and once more if that fails. The pauses are those
-/// of [`HttpTransport::get_stream`]; a server that stays away is for the supervisor.
-#[derive(Debug)]
-pub(super) struct ReopenTwice;
-
-impl SseRetryPolicy for ReopenTwice {
-    fn retry(&self, attempts: usize) -> Option<Duration> {
-        (attempts < 2).then_some(Duration::ZERO)
-    }
-}
-
 /// The HTTP side of one connection.
 #[derive(Clone)]
 pub(super) struct HttpTransport {
-    dialer: Arc<Dialer>,
-    url: Url,
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) url: Url,
     /// From the pack; may contain keys.
-    headers: RequestHeaders,
-    health: Arc<ConnectionHealth>,
+    pub(super) headers: RequestHeaders,
+    pub(super) health: Arc<ConnectionHealth>,
     /// Of the stream of the server's own messages; `None` before the first one.
-    stream_restarts: Arc<Mutex<Option<RestartPolicy>>>,
+    pub(super) stream_restarts: Arc<Mutex<Option<RestartPolicy>>>,
 }
 
 impl HttpTransport {
-    pub(super) fn new(
-        dialer: &Arc<Dialer>,
-        url: &Url,
-        headers: &RequestHeaders,
-        health: &Arc<ConnectionHealth>,
-    ) -> Self {
-        Self {
-            dialer: Arc::clone(dialer),
-            url: url.clone(),
-            headers: headers.clone(),
-            health: Arc::clone(health),
-            stream_restarts: Arc::default(),
-        }
-    }
-
     fn request(
         &self,
         method: HttpMethod,
@@ -232,24 +205,24 @@ impl StreamableHttpClient for HttpTransport {
         request.body = Some(serde_json::to_vec(&message)?.into());
         let body = self.send(request).await?;
         let status = body.status();
-        // A ping is always valid, so 400 is about its session: many servers answer so, instead of
-        // 404, for a session from before their restart.
-        if session_id.is_some() && status == 400 && is_ping(&message) {
-            return Err(StreamableHttpError::SessionExpired);
+        if session_id.is_some() && status == 400 {
+            // A ping is always valid, so 400 is about its session: many servers answer so, instead
+            // of 404, for a session from before their restart.
+            if is_ping(&message) {
+                return Err(StreamableHttpError::SessionExpired);
+            }
+            self.health.request_probe();
         }
         let is_request = matches!(message, JsonRpcMessage::Request(_));
-        if matches!(status, 202 | 204) || (!is_request && (200..300).contains(&status)) {
+        let is_success = (200..300).contains(&status);
+        if matches!(status, 202 | 204) || (!is_request && is_success) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let new_session_id = body.header(SESSION_ID).map(str::to_owned);
         let content_type = body.content_type();
-        let is_success = (200..300).contains(&status);
         if is_success && content_type == EVENT_STREAM {
             let events = self.events(body);
             return Ok(StreamableHttpPostResponse::Sse(events, new_session_id));
-        }
-        if status == 400 && session_id.is_some() {
-            self.health.request_probe();
         }
         let is_expired = status == 404 && session_id.is_some();
         let status_error = || match is_expired {

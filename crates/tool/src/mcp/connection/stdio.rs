@@ -132,7 +132,7 @@ mod tests {
 
     #[tokio::test]
     async fn line_without_end_is_a_fault_and_many_lines_are_not() {
-        let health = Arc::new(ConnectionHealth::new());
+        let health = Arc::<ConnectionHealth>::default();
         let mut reader = BoundedReader::new(tokio::io::empty(), &health);
         let half = vec![b'x'; MESSAGE_BYTES_MAX / 2];
         for _ in 0..3 {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn output_that_is_no_message_is_noted() {
-        let health = Arc::new(ConnectionHealth::new());
+        let health = Arc::<ConnectionHealth>::default();
         let mut reader = BoundedReader::new(tokio::io::empty(), &health);
         assert_eq!(reader.observe(b"{\"a\": \"x\"}\r\n\n [1]\n"), Ok(()));
         assert!(!health.stray_output.load(Ordering::Relaxed));

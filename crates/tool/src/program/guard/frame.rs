@@ -13,7 +13,7 @@ use turnwire_event::code::StopOutcome;
 
 /// The tag and the length.
 pub const HEAD_BYTES: usize = 5;
-/// Of the body of a frame; a guard sends output in far smaller pieces.
+/// The limit of the body of a frame; a guard sends output in far smaller pieces.
 pub const FRAME_BYTES_MAX: usize = 64 * 1_024;
 
 /// One frame of a guard.
@@ -29,15 +29,15 @@ pub enum GuardFrame {
     End(ProgramEnded),
 }
 
-/// The program has a process.
+/// The body of [`GuardFrame::Start`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramStarted {
     /// The process id, which is also the id of the process group.
     pub pid: u32,
 }
 
-/// How a program ended; no process of it is left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The body of [`GuardFrame::End`]: how a program ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramEnded {
     /// How the program itself ended.
     #[serde(rename = "how")]
@@ -62,7 +62,7 @@ pub struct ProgramEnded {
 }
 
 /// How a program exited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramExit {
     /// With this exit code.
@@ -74,6 +74,7 @@ pub enum ProgramExit {
     /// It was not started: there is no such folder.
     MissingFolder,
     /// It was not started: the system refused to run it.
+    #[default]
     Refused,
 }
 
@@ -82,12 +83,7 @@ impl ProgramEnded {
     pub fn unstarted(exit: ProgramExit) -> Self {
         Self {
             exit,
-            requested: false,
-            killed: false,
-            too_many_processes: false,
-            truncated: false,
-            descendants: 0,
-            duration_ms: 0,
+            ..Self::default()
         }
     }
 

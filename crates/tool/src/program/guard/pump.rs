@@ -14,19 +14,19 @@ use super::event::GuardEvent;
 use super::frame::GuardFrame;
 use super::order::GuardMode;
 
-/// Of one read, and so of one frame.
+/// The limit of one read, and so of one frame.
 const PIECE_BYTES: usize = 16 * 1_024;
-/// Of standard error that is forwarded; further bytes are read and dropped.
+/// The limit of standard error that is forwarded; further bytes are read and dropped.
 const ERROR_BYTES_MAX: usize = 64 * 1_024;
-/// Of output after the end was requested. Then the pipe is closed, so that a program that writes
-/// without end does not keep the guard busy.
+/// The limit of output after the end was requested. Then the pipe is closed, so that a program that
+/// writes without end does not keep the guard busy.
 const MUTED_BYTES_MAX: usize = 64 * 1_024;
 /// The poll flag for a socket that the server has closed. A hang-up is always reported.
 #[cfg(target_os = "linux")]
 const CLOSED: rustix::event::PollFlags = rustix::event::PollFlags::RDHUP;
 #[cfg(not(target_os = "linux"))]
 const CLOSED: rustix::event::PollFlags = rustix::event::PollFlags::empty();
-/// Of the beginning of standard error that is kept, for [`super::exec::exec_failure`].
+/// The limit of the beginning of standard error that is kept, for [`super::exec::exec_failure`].
 const BEGINNING_BYTES: usize = 256;
 
 /// Writes frames to the server. Clones write to the same stream, one frame at a time.
@@ -159,12 +159,7 @@ pub(super) fn write_input(mut to: ChildStdin, input: String) {
 /// In a call, any byte on standard input, or its end, requests the end of the program.
 pub(super) fn watch_for_end_request(events: Sender<GuardEvent>) {
     thread::spawn(move || {
-        loop {
-            match io::stdin().lock().fill_buf() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(_) | Err(_) => break,
-            }
-        }
+        let _ = io::stdin().lock().read_exact(&mut [0]);
         let _ = events.send(GuardEvent::EndRequested);
     });
 }

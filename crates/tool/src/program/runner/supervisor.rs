@@ -18,18 +18,18 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use turnwire_event::code::StopOutcome;
 use turnwire_event::port::BoxFuture;
 
-use super::ProgramStartError;
 use super::frame_reader::GuardFrameReader;
-use crate::program::guard::frame::{GuardFrame, ProgramEnded, ProgramExit};
+use super::{GuardProcess, ProgramStartError};
+use crate::program::guard::frame::{GuardFrame, ProgramEnded};
 use crate::program::guard::kill_descendants;
 use crate::tool::LiveTask;
 
-/// Beyond the grace period, until the server kills the processes itself: killing takes a moment, and
-/// longer on a busy machine.
+/// Added to the grace period, until the server kills the processes itself: killing takes a moment,
+/// and longer on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);
 /// From then until the program is reported as not killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between two rounds of killing by the server.
+/// The pause between two rounds of killing by the server.
 const KILL_PAUSE: Duration = Duration::from_millis(100);
 /// Consecutive rounds without a process before none is assumed to be left: reading the process table
 /// is not atomic, and a process that forks and exits may be missed. Meanwhile a slow guard has time to
@@ -37,11 +37,11 @@ const KILL_PAUSE: Duration = Duration::from_millis(100);
 const EMPTY_ROUNDS: usize = 5;
 /// Rounds after a guard is dead or has reported the end: five seconds.
 const ROUNDS_MAX: usize = 50;
-/// For a guard to exit after it has reported the end.
+/// The time for a guard to exit after it has reported the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The result of a program of which no process is left.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of a program, from [`GuardedProgram::finished`]: no process of it is left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinishedProgram {
     /// How the program ended.
     pub end: ProgramEnded,
@@ -88,16 +88,11 @@ impl GuardedProgram {
     /// Waits until no process of the program is left. Cancel safe: only dropping the handle ends the
     /// program.
     pub async fn finished(&mut self) -> FinishedProgram {
-        let finished = (&mut self.finished).await;
-        finished.unwrap_or_else(|_| FinishedProgram {
-            end: ProgramEnded::unstarted(ProgramExit::Refused),
-            output: Vec::new(),
-            output_too_large: false,
-        })
+        (&mut self.finished).await.unwrap_or_default()
     }
 }
 
-/// The state of the task.
+/// The task behind a [`GuardedProgram`].
 pub(super) struct GuardSupervisor {
     child: Child,
     guard: Pid,
@@ -105,9 +100,9 @@ pub(super) struct GuardSupervisor {
     /// the end, besides the signal. `None` after that, and if the caller has the input.
     input: Option<BoxFuture<'static, ()>>,
     program: Option<Pid>,
-    output: Vec<u8>,
     output_bytes_max: usize,
-    output_too_large: bool,
+    /// The output so far; its end is not set.
+    finished: FinishedProgram,
     grace: Duration,
     /// The guard was requested to end the program.
     requested: bool,
@@ -125,11 +120,10 @@ pub(super) struct GuardSupervisor {
 }
 
 impl GuardSupervisor {
-    /// Supervises the guard `child`, which sends `frames`. `input` writes its order and holds its
-    /// standard input open; `None` if the caller does.
+    /// Supervises `guard`. `input` writes its order and holds its standard input open; `None` if
+    /// the caller does.
     pub(super) fn start(
-        child: Child,
-        frames: UnixStream,
+        GuardProcess { child, frames }: GuardProcess,
         input: Option<BoxFuture<'static, ()>>,
         output_bytes_max: usize,
         grace: Duration,
@@ -142,9 +136,8 @@ impl GuardSupervisor {
             guard,
             input,
             program: None,
-            output: Vec::new(),
             output_bytes_max,
-            output_too_large: false,
+            finished: FinishedProgram::default(),
             grace,
             requested: false,
             kill_at: None,
@@ -215,11 +208,12 @@ impl GuardSupervisor {
         match frame {
             GuardFrame::Start(start) => self.program = pid(start.pid),
             GuardFrame::Output(bytes) => {
-                let room = self.output_bytes_max - self.output.len();
-                self.output_too_large |= bytes.len() > room;
-                self.output
-                    .extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if self.output_too_large {
+                let finished = &mut self.finished;
+                let room = self.output_bytes_max - finished.output.len();
+                let kept = &bytes[..bytes.len().min(room)];
+                finished.output.extend_from_slice(kept);
+                if bytes.len() > room {
+                    finished.output_too_large = true;
                     self.request_end();
                 }
             }
@@ -306,7 +300,7 @@ impl GuardSupervisor {
                 ProgramEnded {
                     requested: self.requested,
                     killed: self.program.is_some() || self.killed,
-                    ..ProgramEnded::unstarted(ProgramExit::Refused)
+                    ..ProgramEnded::default()
                 }
             }
         };
@@ -318,8 +312,7 @@ impl GuardSupervisor {
         }
         FinishedProgram {
             end,
-            output: self.output,
-            output_too_large: self.output_too_large,
+            ..self.finished
         }
     }
 }

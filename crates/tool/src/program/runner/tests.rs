@@ -35,7 +35,7 @@ fn spec() -> ProgramSpec {
 fn session_folder_is_private_and_removable() {
     let (runner, dir) = runner(&[]);
     let session = SessionId(Ulid(7));
-    let folder = runner.folders().session(session).expect("a folder");
+    let folder = runner.folders.session(session).expect("a folder");
     assert_eq!(folder, dir.join(session.to_string()));
     let mode = |path: &Path| {
         fs::metadata(path)
@@ -45,17 +45,17 @@ fn session_folder_is_private_and_removable() {
     };
     assert_eq!(mode(&folder) & 0o777, 0o700);
     fs::write(folder.join("note"), "x").expect("a file");
-    assert_eq!(runner.folders().session(session).expect("the same"), folder);
+    assert_eq!(runner.folders.session(session).expect("the same"), folder);
     assert!(folder.join("note").exists());
-    let shared = runner.folders().shared("files").expect("a folder");
+    let shared = runner.folders.shared("files").expect("a folder");
     assert_eq!(shared, dir.join("shared-files"));
-    let folders = runner.folders();
+    let folders = &runner.folders;
     assert_eq!(folders.sessions().collect::<Vec<_>>(), [session]);
     folders.remove(session).expect("removed");
     assert!(!folder.exists() && shared.exists());
     folders.remove(session).expect("removed twice");
     for bad in ["", "..", "a/b", "a b"] {
-        assert!(runner.folders().shared(bad).is_err(), "{bad:?}");
+        assert!(runner.folders.shared(bad).is_err(), "{bad:?}");
     }
     fs::remove_dir_all(dir).expect("cleaned");
 }

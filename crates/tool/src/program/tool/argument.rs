@@ -6,7 +6,7 @@ use turnwire_pack::{TemplatePart, template_parts};
 
 use crate::tool::ToolFailure;
 
-/// Of one argument; the system allows 128 KiB, with a worse error.
+/// The limit of one argument; the system allows 128 KiB, with a worse error.
 const ARGUMENT_BYTES_MAX: usize = 64 * 1_024;
 
 /// Whether `argument` has a field: `{name}` is one, any other brace stands for itself.
@@ -37,14 +37,11 @@ pub(super) fn fill_argument(
         let message = format!("`{name}` may not begin with `-`.");
         return Err(ToolFailure::invalid_input(message));
     }
-    if filled.contains('\0') {
-        let message = "The input may not contain a NUL character.";
-        return Err(ToolFailure::invalid_input(message));
-    }
-    if filled.len() > ARGUMENT_BYTES_MAX {
-        let message = format!("A field may not have more than {ARGUMENT_BYTES_MAX} bytes.");
-        return Err(ToolFailure::invalid_input(message));
-    }
+    let has_no_nul = !filled.contains('\0');
+    ToolFailure::require(has_no_nul, || "The input may not contain a NUL character.")?;
+    ToolFailure::require(filled.len() <= ARGUMENT_BYTES_MAX, || {
+        format!("A field may not have more than {ARGUMENT_BYTES_MAX} bytes.")
+    })?;
     Ok(Some(filled))
 }
 
