@@ -1,7 +1,7 @@
 //! Data services (CCS): the [`Connector`] is the only way from a tool to a service.
 //!
 //! ```text
-//! EnricherTool ── params ──▶ Connector ── EnricherRequest ──▶ ServiceTransport
+//! EnricherTool ── params ──▶ Connector ── request_body ──▶ ServiceTransport
 //!      ▲                         │                                 │
 //!      ╰──── ServiceData ◀── verdict ◀── VerifiedEnvelope ◀── Envelope
 //! ```

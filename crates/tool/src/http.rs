@@ -62,10 +62,8 @@ impl HttpTool {
         let is_other = |name: &str| !["accept", "content-type"].contains(&name);
         let others = headers.clone().filter(|(name, _)| is_other(&lower(name)));
         let media_type = |header: &str, default: &str| {
-            let own = headers
-                .clone()
-                .rev()
-                .find(|(name, _)| lower(name) == header);
+            let mut latest_first = headers.clone().rev();
+            let own = latest_first.find(|(name, _)| lower(name) == header);
             let (_, value) = own.unwrap_or((header, default));
             let is_valid = value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
             let error = || format!("the value of the header `{header}` cannot be sent");

@@ -90,10 +90,8 @@ impl ToolFailure {
         is_valid: bool,
         message: impl FnOnce() -> M,
     ) -> Result<(), Self> {
-        match is_valid {
-            true => Ok(()),
-            false => Err(Self::invalid_input(message())),
-        }
+        let error = || Self::invalid_input(message());
+        is_valid.then_some(()).ok_or_else(error)
     }
 
     /// The tool, its program or its service failed.

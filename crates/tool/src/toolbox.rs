@@ -95,10 +95,8 @@ impl Toolbox {
             BuiltinFunction::Burst,
         ];
         let tool = |function| Arc::new(builtin(function, &clock, &mint)) as Arc<dyn Tool>;
-        Self {
-            tools: functions.map(tool).to_vec(),
-            groups: BTreeMap::new(),
-        }
+        let (tools, groups) = (functions.map(tool).to_vec(), BTreeMap::new());
+        Self { tools, groups }
     }
 
     /// Adds a tool; fails if its name is already used.

@@ -21,7 +21,7 @@ use turnwire_pack::{AgentDefinition, DataService, Enricher, Pack};
 use crate::data_service::envelope::EnvelopeVerifier;
 use crate::data_service::metrics;
 use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherType};
-use crate::data_service::request::EnricherRequest;
+use crate::data_service::request::request_body;
 use crate::data_service::transport::{CALL_MAX, ServiceTransport, rest_transport};
 use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
 use crate::tool::{LiveTask, ToolContext};
@@ -54,18 +54,12 @@ impl Connector {
         behind_server: &McpServiceLookup<'_>,
         verifier: Arc<dyn EnvelopeVerifier>,
     ) -> Result<Self, ConnectorError> {
-        let mut connector = Self::with_transports(
-            &pack.services,
-            &pack.enrichers,
-            verifier,
-            |name, service| match &service.mcp {
-                None => rest_transport(name, service, &dialer),
-                Some(server) => behind_server(server, service).map_err(|reason| {
-                    let service = name.to_owned();
-                    ConnectorError::Service { service, reason }
-                }),
-            },
-        )?;
+        let transport = |service: &DataService| match &service.mcp {
+            None => rest_transport(service, &dialer),
+            Some(server) => behind_server(server, service),
+        };
+        let (services, enrichers) = (&pack.services, &pack.enrichers);
+        let mut connector = Self::with_transports(services, enrichers, verifier, transport)?;
         let vertical = |agent: &AgentDefinition| Some((agent.id.clone(), agent.vertical.clone()?));
         connector.verticals = pack.agents.iter().filter_map(vertical).collect();
         Ok(connector)
@@ -76,20 +70,21 @@ impl Connector {
         services: &BTreeMap<String, DataService>,
         enrichers: &[Enricher],
         verifier: Arc<dyn EnvelopeVerifier>,
-        mut transport: impl FnMut(&str, &DataService) -> Result<Arc<ServiceTransport>, ConnectorError>,
+        transport: impl Fn(&DataService) -> Result<Arc<ServiceTransport>, String>,
     ) -> Result<Self, ConnectorError> {
-        let transports = services
-            .iter()
-            .map(|(name, service)| Ok((name.clone(), transport(name, service)?)))
-            .collect::<Result<HashMap<_, _>, _>>()?;
-        if let Some(enricher) = enrichers
-            .iter()
-            .find(|enricher| !transports.contains_key(&enricher.service))
-        {
-            return Err(ConnectorError::enricher(
-                enricher,
-                "there is no such service",
-            ));
+        let transports = services.iter().map(|(name, service)| {
+            let service_error = |reason| ConnectorError::Service {
+                service: name.clone(),
+                reason,
+            };
+            let transport = transport(service).map_err(service_error)?;
+            Ok((name.clone(), transport))
+        });
+        let transports = transports.collect::<Result<HashMap<_, _>, _>>()?;
+        let has_service = |enricher: &&Enricher| transports.contains_key(&enricher.service);
+        if let Some(enricher) = enrichers.iter().find(|enricher| !has_service(enricher)) {
+            let reason = "there is no such service";
+            return Err(ConnectorError::enricher(enricher, reason));
         }
         metrics::register();
         Ok(Self {
@@ -127,14 +122,12 @@ impl Connector {
         enricher: &Arc<EnricherType>,
         params: &Map<String, Value>,
     ) -> Result<ServiceData, ServiceFailure> {
-        let Some(transport) = self.transports.get(&enricher.def.service) else {
-            return Err(ServiceFailure::Internal);
-        };
-        let request = EnricherRequest::new(context, enricher, params).to_bytes();
+        let transport = self.transports.get(&enricher.def.service);
+        let transport = transport.ok_or(ServiceFailure::Internal)?;
+        let request = request_body(context, enricher, params);
         // Nothing has been sent yet: dropping the future here drops the request.
-        let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-            return Err(ServiceFailure::Internal);
-        };
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = slot.map_err(|_| ServiceFailure::Internal)?;
         let sending = transport(request);
         let (context, enricher) = (Arc::clone(context), Arc::clone(enricher));
         let verifier = Arc::clone(&self.verifier);

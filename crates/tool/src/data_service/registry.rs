@@ -137,7 +137,6 @@ fn major(version: &str) -> Option<u64> {
 }
 
 /// The [`EnricherType`]s of a pack.
-#[derive(Default)]
 pub(crate) struct EnricherRegistry {
     pairs: HashMap<(String, String), Arc<EnricherType>>,
 }

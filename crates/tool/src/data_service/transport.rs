@@ -9,8 +9,6 @@ use turnwire_dial::{DialError, Dialer, JsonResponse, ResponseLimits, Url};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::DataService;
 
-use crate::data_service::registry::ConnectorError;
-
 /// The upper bound of any `timeout_ms`: the call of a dropped tool must end soon (D-31, D-79). The
 /// check of a pack rejects a larger value; this bound is for values that were not checked.
 pub(crate) const CALL_MAX: Duration = Duration::from_secs(10);
@@ -35,17 +33,14 @@ pub(crate) fn http_url(text: &str) -> Option<Url> {
     (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
 }
 
-/// Posts requests to the REST service `name`.
+/// Posts requests to a REST service. The error says what is wrong with `service`.
 pub(crate) fn rest_transport(
-    name: &str,
     service: &DataService,
     dialer: &Arc<Dialer>,
-) -> Result<Arc<ServiceTransport>, ConnectorError> {
+) -> Result<Arc<ServiceTransport>, String> {
     let base = service.url.trim_end_matches('/');
-    let url = http_url(&format!("{base}/v1/enrich")).ok_or_else(|| ConnectorError::Service {
-        service: name.to_owned(),
-        reason: "its url is not an http or https address".to_owned(),
-    })?;
+    let url = http_url(&format!("{base}/v1/enrich"));
+    let url = url.ok_or("its url is not an http or https address")?;
     let (dialer, limits) = (Arc::clone(dialer), response_limits(service));
     Ok(Arc::new(move |request| {
         let (dialer, url) = (Arc::clone(&dialer), url.clone());

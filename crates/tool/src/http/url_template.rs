@@ -105,7 +105,8 @@ impl UrlTemplate {
                 format!("The field `{}` cannot be set.", short(name))
             })?;
             let name = encoded(name);
-            added.extend(texts(value).map(|text| format!("{name}={}", encoded(&text))));
+            let texts = texts(value);
+            added.extend(texts.iter().map(|text| format!("{name}={}", encoded(text))));
         }
         if !added.is_empty() {
             let filled = url.query().filter(|query| !query.is_empty());
@@ -243,7 +244,7 @@ fn fill_segment(parts: &[UrlPart], input: &Map<String, Value>) -> Result<String,
 fn fill_values(parts: &[UrlPart], input: &Map<String, Value>) -> Result<Vec<String>, ToolFailure> {
     if let [UrlPart::Field(name)] = parts {
         let value = input.get(name).unwrap_or(&Value::Null);
-        return Ok(texts(value).map(|text| encoded(&text)).collect());
+        return Ok(texts(value).iter().map(|text| encoded(text)).collect());
     }
     Ok(vec![fill_parts(parts, input)?])
 }
@@ -268,13 +269,12 @@ fn single(name: &str, input: &Map<String, Value>) -> Result<String, ToolFailure>
 }
 
 /// The parameters of a value: none for null, one for each item of a list, JSON for an object.
-fn texts(value: &Value) -> impl Iterator<Item = String> {
-    let all = match value {
+fn texts(value: &Value) -> Vec<String> {
+    match value {
         Value::Null => Vec::new(),
         Value::Array(items) => items.iter().map(text).collect(),
         one => vec![text(one)],
-    };
-    all.into_iter()
+    }
 }
 
 fn text(value: &Value) -> String {

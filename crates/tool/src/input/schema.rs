@@ -38,10 +38,8 @@ impl InputSchema {
     /// Compiles the schema of a tool that checks its input itself: patterns that cannot be checked
     /// here are left to the tool, and still shown to the model.
     pub(crate) fn without_hard_patterns(text: &Value) -> Result<Self, String> {
-        Self::compile(
-            text.clone(),
-            &complexity::without_unsupported_patterns(text),
-        )
+        let checked = complexity::without_unsupported_patterns(text);
+        Self::compile(text.clone(), &checked)
     }
 
     fn compile(text: Value, checked: &Value) -> Result<Self, String> {

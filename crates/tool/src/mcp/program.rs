@@ -44,7 +44,9 @@ impl ProgramLauncher for ProgramRunner {
                 input: None,
                 output_bytes_max: 0,
             });
-            let piped = piped.await.map_err(io::Error::other)?;
+            let piped = piped.await;
+            // Otherwise a missing guard would look like a missing program.
+            let piped = piped.map_err(|_| io::Error::other("no process can be started"))?;
             Ok(ProgramPipes {
                 stdin: Box::new(piped.input),
                 stdout: Box::new(piped.output),

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use turnwire_event::body::mcp::{McpCallProgressed, McpServerRef as ServerBody};
 use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::{Actor, Body};
+use turnwire_pack::ToolDef;
 
 use crate::mcp::connection::ProgressStep;
 use crate::tool::ToolInvocation;
@@ -29,16 +30,12 @@ pub(crate) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    pub(crate) fn new(
-        server: &Arc<str>,
-        tool: &str,
-        status: Option<String>,
-        invocation: ToolInvocation,
-    ) -> Self {
+    /// Reports a call of the tool that `def` defines to the turn of `invocation`.
+    pub(crate) fn new(server: &Arc<str>, def: &ToolDef, invocation: ToolInvocation) -> Self {
         Self {
             server: Arc::clone(server),
-            tool: tool.to_owned(),
-            status,
+            tool: def.name.clone(),
+            status: def.progress_status.clone(),
             invocation,
             pending: None,
             step_at: None,

@@ -109,16 +109,16 @@ impl McpServers {
 }
 
 /// One server and the tools that it listed.
-struct ServerTools {
+pub(super) struct ServerTools {
     server: Arc<ToolServer>,
-    tools: Vec<ListedTool>,
+    pub(super) tools: Vec<ListedTool>,
 }
 
 /// The MCP servers of one pack and their tools. The servers run as long as this, or one of the
 /// tools, exists.
 #[derive(Default)]
 pub struct McpToolset {
-    servers: BTreeMap<String, ServerTools>,
+    pub(super) servers: BTreeMap<String, ServerTools>,
 }
 
 impl McpToolset {
@@ -177,12 +177,6 @@ impl McpToolset {
         Err(format!(
             "the MCP server `{server}` has no tool `{ENRICH}`, so no data service is behind it"
         ))
-    }
-
-    /// The name and the number of tools of each server.
-    pub fn servers(&self) -> impl Iterator<Item = (&str, usize)> {
-        let servers = self.servers.iter();
-        servers.map(|(name, tools)| (name.as_str(), tools.tools.len()))
     }
 }
 

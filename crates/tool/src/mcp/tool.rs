@@ -24,11 +24,9 @@ const MARGIN: Duration = Duration::from_secs(3);
 
 /// Calls one tool of a server.
 pub(crate) struct McpTool {
-    /// The name of the tool in the pack.
-    name: String,
+    def: ToolDef,
     /// The name of the tool at the server.
     remote_name: String,
-    progress_status: Option<String>,
     server: Arc<ToolServer>,
     timeout: Duration,
 }
@@ -46,12 +44,10 @@ impl McpTool {
         if def.description.is_empty() {
             def.description.clone_from(&listed.description);
         }
-        let timeout = def.timeout_ms.unwrap_or(server.def.call_timeout_ms);
-        let timeout = Duration::from_millis(timeout);
+        let timeout = Duration::from_millis(def.timeout_ms.unwrap_or(server.def.call_timeout_ms));
         let action = Arc::new(Self {
-            name: def.name.clone(),
+            def: def.clone(),
             remote_name: listed.name.clone(),
-            progress_status: def.progress_status.clone(),
             server: Arc::clone(server),
             timeout,
         });
@@ -67,8 +63,7 @@ impl McpTool {
         let (server, secrets) = (&self.server, &self.server.secrets);
         let deadline = Deadline::after(self.timeout);
         let turn_id = invocation.context.turn_id;
-        let status = self.progress_status.clone();
-        let mut progress = ProgressReporter::new(&server.name, &self.name, status, invocation);
+        let mut progress = ProgressReporter::new(&server.name, &self.def, invocation);
         if server.begin_turn(turn_id) {
             progress.session_started().await;
         }

@@ -10,7 +10,6 @@
 
 mod folders;
 mod spec;
-mod frame_reader;
 mod supervisor;
 mod piped;
 
@@ -44,17 +43,6 @@ pub use supervisor::{FinishedProgram, GuardedProgram};
 /// The default number of concurrent programs. Each may be as large as its limits allow, so this
 /// bounds the load of the machine; further programs wait, within the timeout of their call.
 const PROGRAMS_MAX: usize = 64;
-
-/// A program could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum ProgramStartError {
-    /// The system could not create a process or a socket.
-    #[error("no process can be started")]
-    Process(#[from] io::Error),
-    /// The server is shutting down.
-    #[error("the program runner is closed")]
-    Closed,
-}
 
 /// Starts programs, each under a guard, and limits how many run at the same time.
 #[derive(Debug)]
@@ -118,13 +106,13 @@ impl ProgramRunner {
 
     /// Starts a program that runs to its end. Waits for a free slot only: when this returns, the
     /// program is starting.
-    pub async fn call(&self, spec: ProgramSpec) -> Result<GuardedProgram, ProgramStartError> {
-        let slot = self.slot().await?;
+    pub async fn call(&self, spec: ProgramSpec) -> io::Result<GuardedProgram> {
+        let slot = self.slot().await;
         self.start(spec, slot)
     }
 
     /// Waits for a free slot of a call.
-    pub(crate) async fn slot(&self) -> Result<OwnedSemaphorePermit, ProgramStartError> {
+    pub(crate) async fn slot(&self) -> OwnedSemaphorePermit {
         slot(&self.call_slots).await
     }
 
@@ -133,7 +121,7 @@ impl ProgramRunner {
         &self,
         spec: ProgramSpec,
         slot: OwnedSemaphorePermit,
-    ) -> Result<GuardedProgram, ProgramStartError> {
+    ) -> io::Result<GuardedProgram> {
         let output_bytes_max = spec.output_bytes_max;
         let order = self.order(GuardMode::Call, spec);
         let (guard, mut input) = self.spawn_guard(GuardMode::Call)?;
@@ -152,12 +140,12 @@ impl ProgramRunner {
     /// To end it, close `input` and hold `program` until it has exited: it gets TERM after two
     /// seconds and KILL after the grace period. Dropping `program`, or [`GuardedProgram::stop`],
     /// sends TERM at once. No process outlives the grace period, whoever holds an end of a stream.
-    pub async fn pipe(&self, spec: ProgramSpec) -> Result<PipedProgram, ProgramStartError> {
-        let slot = slot(&self.pipe_slots).await?;
+    pub async fn pipe(&self, spec: ProgramSpec) -> io::Result<PipedProgram> {
+        let slot = slot(&self.pipe_slots).await;
         let order = self.order(GuardMode::Pipe, spec);
         let (mut guard, mut input) = self.spawn_guard(GuardMode::Pipe)?;
-        let output = guard.child.stdout.take().ok_or(io::ErrorKind::BrokenPipe);
-        let output = output.map_err(io::Error::from)?;
+        let output = guard.child.stdout.take();
+        let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
         let program = GuardSupervisor::start(guard, None, 0, self.grace, slot)?;
         // If this future is dropped here, the guard never gets a whole order and starts nothing.
         input.write_all(&order).await?;
@@ -196,17 +184,12 @@ impl ProgramRunner {
     /// Starts a guard without an order, and returns its standard input. The guard is not killed when
     /// its handle is dropped, because its program would survive: it sees that its input is closed
     /// and ends the program itself.
-    fn spawn_guard(
-        &self,
-        mode: GuardMode,
-    ) -> Result<(GuardProcess, UnixStream), ProgramStartError> {
+    fn spawn_guard(&self, mode: GuardMode) -> io::Result<(GuardProcess, UnixStream)> {
         // If the server was started with CHLD ignored, the system would reap guards itself, and an
         // id could be reused before it is signalled. The handler stays installed after this.
         drop(signal(SignalKind::child())?);
         let command = self.guard_command.split_first();
-        let (program, args) = command
-            .ok_or(io::ErrorKind::NotFound)
-            .map_err(io::Error::from)?;
+        let (program, args) = command.ok_or(io::ErrorKind::NotFound)?;
         let (input, guard_input) = socket()?;
         let (frames, guard_frames) = socket()?;
         let mut command = Command::new(program);
@@ -236,9 +219,9 @@ fn socket() -> io::Result<(UnixStream, Stdio)> {
     Ok((server_end, Stdio::from(OwnedFd::from(guard_end))))
 }
 
-async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProgramStartError> {
+async fn slot(slots: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     let slot = Arc::clone(slots).acquire_owned().await;
-    slot.map_err(|_| ProgramStartError::Closed)
+    slot.expect("the slots are never closed")
 }
 
 #[cfg(test)]

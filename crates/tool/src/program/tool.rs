@@ -200,7 +200,7 @@ impl ProcessTool {
         let Ok(_part) = call.context.wards.enter() else {
             return pending().await;
         };
-        let program = slot.and_then(|slot| self.runner.start(spec, slot));
+        let program = self.runner.start(spec, slot);
         let mut program = program.map_err(|error| {
             tracing::error!(?error, "program could not be started");
             ToolFailure::internal("The program of this tool could not be started.")

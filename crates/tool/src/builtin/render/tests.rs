@@ -45,7 +45,7 @@ fn offers() -> Vec<Arc<EnricherType>> {
     };
     services.insert("market".to_owned(), service);
     let connector =
-        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |_, _| {
+        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |_| {
             Ok(Arc::new(|_| {
                 Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
             }))

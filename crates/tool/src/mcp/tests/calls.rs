@@ -295,12 +295,10 @@ async fn data_service_behind_a_server_uses_the_connector() {
         payload_schema: None,
     };
     let services = BTreeMap::from([("market".to_owned(), service())]);
-    let connector = Connector::with_transports(
-        &services,
-        &[enricher],
-        Arc::new(NoVerifier),
-        |_, service| Ok(tools.service("small", service).expect("it enriches")),
-    );
+    let connector =
+        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |service| {
+            tools.service("small", service)
+        });
     let connector = connector.expect("a connector");
     let enricher = connector
         .registry

@@ -139,6 +139,14 @@ impl ServerFixture {
     }
 }
 
+impl McpToolset {
+    /// The name and the number of tools of each server.
+    pub(super) fn servers(&self) -> impl Iterator<Item = (&str, usize)> {
+        let servers = self.servers.iter();
+        servers.map(|(name, tools)| (name.as_str(), tools.tools.len()))
+    }
+}
+
 /// The server program of the test kit, by its path.
 pub(super) fn program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src/mcp/server.py")

@@ -11,8 +11,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::StopOutcome;
 
-/// The tag and the length.
-pub const HEAD_BYTES: usize = 5;
+/// The tag of a frame.
+pub const TAG_BYTES: usize = 1;
+/// The tag and the length of a frame.
+pub const HEAD_BYTES: usize = TAG_BYTES + 4;
 /// The limit of the body of a frame; a guard sends output in far smaller pieces.
 pub const FRAME_BYTES_MAX: usize = 64 * 1_024;
 
@@ -111,20 +113,14 @@ impl GuardFrame {
         [&[tag][..], &length.to_le_bytes(), &body].concat()
     }
 
-    /// Reads the tag and the length of the body; `None` if they are not those of a frame.
-    pub fn head(head: [u8; HEAD_BYTES]) -> Option<(u8, usize)> {
-        let [tag, length @ ..] = head;
-        let length = usize::try_from(u32::from_le_bytes(length)).ok()?;
-        (tag <= 3 && length <= FRAME_BYTES_MAX).then_some((tag, length))
-    }
-
-    /// Reads the frame of a tag and a body; `None` if they are not a frame.
-    pub fn read(tag: u8, body: Vec<u8>) -> Option<Self> {
-        match tag {
-            0 => serde_json::from_slice(&body).ok().map(Self::Start),
-            1 => Some(Self::Output(body)),
-            2 => Some(Self::ErrorOutput(body)),
-            3 => serde_json::from_slice(&body).ok().map(Self::End),
+    /// Reads a frame from its bytes; `None` if they are not a frame.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        match head[0] {
+            0 => serde_json::from_slice(body).ok().map(Self::Start),
+            1 => Some(Self::Output(body.to_vec())),
+            2 => Some(Self::ErrorOutput(body.to_vec())),
+            3 => serde_json::from_slice(body).ok().map(Self::End),
             _ => None,
         }
     }

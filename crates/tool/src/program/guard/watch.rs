@@ -307,12 +307,7 @@ fn exec_command(order: &GuardOrder, args: &[OsString], token: &str) -> Command {
     command
         .args(args)
         .arg(EXEC)
-        .args(exec::arguments(
-            token,
-            &order.limits,
-            &order.program,
-            &order.args,
-        ))
+        .args(exec::arguments(token, order))
         .env_clear()
         .envs(&order.env)
         .current_dir(&order.dir)

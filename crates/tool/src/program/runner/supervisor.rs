@@ -10,17 +10,20 @@ use std::future::pending;
 use std::io;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::codec::LengthDelimitedCodec;
 use turnwire_event::code::StopOutcome;
 use turnwire_event::port::BoxFuture;
 
-use super::frame_reader::GuardFrameReader;
-use super::{GuardProcess, ProgramStartError};
-use crate::program::guard::frame::{GuardFrame, ProgramEnded};
+use super::GuardProcess;
+use crate::program::guard::frame::{
+    FRAME_BYTES_MAX, GuardFrame, HEAD_BYTES, ProgramEnded, TAG_BYTES,
+};
 use crate::program::guard::kill_descendants;
 use crate::tool::LiveTask;
 
@@ -128,9 +131,9 @@ impl GuardSupervisor {
         output_bytes_max: usize,
         grace: Duration,
         slot: OwnedSemaphorePermit,
-    ) -> Result<GuardedProgram, ProgramStartError> {
-        let guard = child.id().and_then(pid).ok_or(io::ErrorKind::BrokenPipe);
-        let guard = guard.map_err(io::Error::from)?;
+    ) -> io::Result<GuardedProgram> {
+        let guard = child.id().and_then(pid);
+        let guard = guard.ok_or(io::ErrorKind::BrokenPipe)?;
         let supervisor = Self {
             child,
             guard,
@@ -153,7 +156,6 @@ impl GuardSupervisor {
         let live_task = LiveTask::begin();
         tokio::spawn(async move {
             let _guards = (slot, live_task);
-            let frames = GuardFrameReader::new(frames);
             let program = supervisor.run(frames, stopped, &outcome).await;
             outcome.send_replace(Some(program.end.outcome()));
             let _ = result.send(program);
@@ -168,17 +170,27 @@ impl GuardSupervisor {
 
     async fn run(
         mut self,
-        mut frames: GuardFrameReader<UnixStream>,
+        frames: UnixStream,
         stopped: oneshot::Receiver<()>,
         outcome: &watch::Sender<Option<StopOutcome>>,
     ) -> FinishedProgram {
+        // Each has its head, which is a tag and a length.
+        let mut frames = LengthDelimitedCodec::builder()
+            .length_field_offset(TAG_BYTES)
+            .length_adjustment(HEAD_BYTES as isize)
+            .num_skip(0)
+            .little_endian()
+            .max_frame_length(FRAME_BYTES_MAX)
+            .new_read(frames);
         let mut stopped = Some(stopped);
         while self.end.is_none() {
             tokio::select! {
-                frame = frames.next() => match frame {
-                    Some(frame) => self.handle(frame),
-                    None => break,
-                },
+                frame = frames.next() => {
+                    let frame = frame.and_then(|frame| GuardFrame::read(&frame.ok()?));
+                    // None at the end, or after bytes that are not a frame.
+                    let Some(frame) = frame else { break };
+                    self.handle(frame);
+                }
                 // Never completes, and writes the order meanwhile.
                 () = or_pending(self.input.as_mut()) => {}
                 // Ends when the sender is dropped.

@@ -88,7 +88,7 @@ impl ToolFixture {
         let played = Arc::new(Played::default());
         played.steps.lock().extend(steps);
         let transport = Arc::clone(&played);
-        let connector = connector("http://127.0.0.1:1", |_, _| {
+        let connector = connector("http://127.0.0.1:1", |_| {
             let played = Arc::clone(&transport);
             Ok(Arc::new(move |request| played.send(request)))
         });
@@ -115,7 +115,7 @@ impl ToolFixture {
 /// A connector to the one enricher at `url`.
 pub(super) fn connector(
     url: &str,
-    transport: impl FnMut(&str, &DataService) -> Result<Arc<ServiceTransport>, crate::ConnectorError>,
+    transport: impl Fn(&DataService) -> Result<Arc<ServiceTransport>, String>,
 ) -> Arc<Connector> {
     let service = DataService {
         mcp: None,

@@ -59,8 +59,7 @@ async fn served(status: u16, body: String) -> (PackTool, Arc<EventSink>) {
         socket.write_all(answer.as_bytes()).await.expect("written");
     });
     let dialer = Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer"));
-    let connector =
-        fake_service::connector(&url, |name, service| rest_transport(name, service, &dialer));
+    let connector = fake_service::connector(&url, |service| rest_transport(service, &dialer));
     (
         fake_service::enricher_tool(&fake_service::tool(), &connector),
         EventSink::with_room(10),
