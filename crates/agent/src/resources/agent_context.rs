@@ -106,7 +106,7 @@ pub(crate) fn tool_scene(
         trace,
         items: ItemStore::new(),
         definition: definition.to_owned(),
-        wards: Arc::clone(&turn.child_tasks),
+        child_tasks: Arc::clone(&turn.child_tasks),
         delegate: Arc::clone(&turn.delegate),
     })
 }

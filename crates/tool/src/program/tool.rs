@@ -170,7 +170,7 @@ impl ProcessTool {
         // cancelled starts nothing, and one that has registered the program waits for its end.
         let (started, program) = oneshot::channel::<BoxFuture<'static, StopOutcome>>();
         let id = ChildTaskId::default();
-        let registered = call.context.wards.track(ChildTask {
+        let registered = call.context.child_tasks.track(ChildTask {
             kind: ReceiptKind::Process,
             id: id.clone(),
             tool_use_id: call.tool_use_id,
@@ -197,7 +197,7 @@ impl ProcessTool {
         })?;
         // The turn may have been cancelled during the wait; then nothing starts. The session drops
         // the turn and reports its tools.
-        let Ok(_part) = call.context.wards.enter() else {
+        let Ok(_part) = call.context.child_tasks.enter() else {
             return pending().await;
         };
         let program = self.runner.start(spec, slot);

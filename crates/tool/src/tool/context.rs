@@ -31,7 +31,7 @@ pub struct ToolContext {
     /// The version of the agent's definition, a label of metrics.
     pub definition: String,
     /// Registers processes and requests that outlive the future of a tool.
-    pub wards: Arc<dyn ChildTaskRegistry>,
+    pub child_tasks: Arc<dyn ChildTaskRegistry>,
     /// Runs workers for delegate tools.
     pub delegate: Arc<dyn WorkerLauncher>,
 }

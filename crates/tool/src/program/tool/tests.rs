@@ -211,15 +211,15 @@ async fn missing_guard_is_a_tool_failure() {
 }
 
 /// Registers programs, or not; and lets registered ones start, or not.
-struct FixedWards(Result<(), EmitRefusal>, Result<(), EmitRefusal>);
+struct FixedRegistry(Result<(), EmitRefusal>, Result<(), EmitRefusal>);
 
-impl ChildTaskRegistry for FixedWards {
+impl ChildTaskRegistry for FixedRegistry {
     fn enter(&self) -> Result<TaskPermit, EmitRefusal> {
         self.1.map(|()| Box::new(()) as TaskPermit)
     }
 
-    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal> {
-        assert_eq!(ward.id.get(), None, "the program has not started");
+    fn track(&self, task: ChildTask) -> Result<(), EmitRefusal> {
+        assert_eq!(task.id.get(), None, "the program has not started");
         self.0
     }
 }
@@ -243,7 +243,7 @@ async fn cancelled_turn_starts_no_program() {
     ] {
         let mut call = call(json!({}), &Arc::default());
         let context = Arc::get_mut(&mut call.context).expect("the only reference");
-        context.wards = Arc::new(FixedWards(registered, entered));
+        context.child_tasks = Arc::new(FixedRegistry(registered, entered));
         let run = build(process(&["true"])).expect("a tool").run(call);
         let result = tokio::time::timeout(Duration::from_millis(100), run).await;
         let actual = result
