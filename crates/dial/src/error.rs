@@ -27,7 +27,7 @@ pub enum DialError {
     /// The response has a content encoding although the request accepts none.
     #[error("the response has a content encoding that was not requested")]
     UnexpectedEncoding,
-    /// [`HttpRequest::redirects_max`](crate::HttpRequest::redirects_max) is exceeded.
+    /// There are more hops than [`redirects_max`](crate::HttpRequest::redirects_max) allows.
     #[error("too many redirects")]
     TooManyRedirects,
     /// The HTTP client could not be created, for example without root certificates on the machine.

@@ -23,9 +23,8 @@ pub enum ConnectorError {
     /// The definition of an enricher is not valid.
     #[error("enricher `{enricher_id}`: {reason}")]
     Enricher {
-        /// The id of the enricher.
         enricher_id: String,
-        /// What is wrong.
+        /// The mistake in its definition, for the author of the pack.
         reason: String,
     },
 }
