@@ -1,7 +1,7 @@
 //! The threads of a guard that copy bytes: the output of the program into frames, and input to the
 //! program. Each holds one piece at a time.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead as _, Read, Write};
 use std::process::ChildStdin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -166,12 +166,24 @@ pub(super) fn watch_for_end_request(events: Sender<GuardEvent>) {
 
 /// Forwards standard input and its end to a piped program. Bytes that the program does not read any
 /// more are dropped, so that the server is never blocked.
-pub(super) fn forward_input(mut to: ChildStdin) {
+pub(super) fn forward_input(to: ChildStdin) {
     thread::spawn(move || {
+        let mut to = Some(to);
         let mut from = io::stdin().lock();
-        if io::copy(&mut from, &mut to).is_err() {
-            drop(to);
-            let _ = io::copy(&mut from, &mut io::sink());
+        loop {
+            let length = match from.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok([]) | Err(_) => return,
+                Ok(piece) => {
+                    let program = to.as_mut();
+                    let written = program.map(|to| to.write_all(piece).and_then(|()| to.flush()));
+                    if let Some(Err(_)) = written {
+                        to = None;
+                    }
+                    piece.len()
+                }
+            };
+            from.consume(length);
         }
     });
 }
