@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use crate::address::unwrap_ipv4;
 
-/// A text that is not a host name, an address or a network.
+/// A text that is not an [`AllowRule`]: a host name, an address or a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a host name, an address or a network; write `ccs.internal`, `10.1.2.3` or `10.0.0.0/8`"
@@ -29,17 +29,13 @@ impl FromStr for AllowRule {
 
     fn from_str(text: &str) -> Result<Self, InvalidAllowRule> {
         let invalid = || InvalidAllowRule(text.to_owned());
-        if let Some((address, bits)) = text.split_once('/') {
-            let address: IpAddr = address.parse().map_err(|_| invalid())?;
-            let bits: u8 = bits.parse().map_err(|_| invalid())?;
+        let (address, bits) = text.split_once('/').unzip();
+        if let Ok(address) = address.unwrap_or(text).parse::<IpAddr>() {
             let width = if address.is_ipv4() { 32 } else { 128 };
+            let bits = bits.map_or(Ok(width), str::parse).map_err(|_| invalid())?;
             return (bits <= width)
                 .then_some(Self::Network(address, bits))
                 .ok_or_else(invalid);
-        }
-        if let Ok(address) = text.parse::<IpAddr>() {
-            let bits = if address.is_ipv4() { 32 } else { 128 };
-            return Ok(Self::Network(address, bits));
         }
         let host = normalize_host(text);
         let is_label = |label: &str| {
@@ -56,7 +52,7 @@ impl FromStr for AllowRule {
 
 impl AllowRule {
     /// The rule for the host of a URL in the operator's settings: the host may be private, and no
-    /// other host becomes reachable. `None` for an IP address: [`crate::Dialer`] accepts an address
+    /// other host becomes reachable. `None` for an IP address: [`Dialer`](crate::Dialer) accepts an address
     /// that the operator wrote, and a network rule would also allow other names that resolve to it.
     pub fn for_host_of(url: &Url) -> Option<Self> {
         let entry: Self = url.host_str()?.parse().ok()?;
@@ -73,18 +69,13 @@ impl AllowRule {
         let Self::Network(network, bits) = self else {
             return false;
         };
-        let (network, address) = (unwrap_ipv4(*network), unwrap_ipv4(address));
-        match (network, address) {
-            (IpAddr::V4(network), IpAddr::V4(address)) => {
-                let shift = 32 - u32::from((*bits).min(32));
-                network.to_bits().checked_shr(shift) == address.to_bits().checked_shr(shift)
-            }
-            (IpAddr::V6(network), IpAddr::V6(address)) => {
-                let shift = 128 - u32::from((*bits).min(128));
-                network.to_bits().checked_shr(shift) == address.to_bits().checked_shr(shift)
-            }
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        }
+        let bits_of = |address| match unwrap_ipv4(address) {
+            IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
+            IpAddr::V6(address) => (address.to_bits(), 128),
+        };
+        let ((network, width), (address, address_width)) = (bits_of(*network), bits_of(address));
+        let shift = width - u32::from(*bits).min(width);
+        width == address_width && network.checked_shr(shift) == address.checked_shr(shift)
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tower::{Layer, Service};
+use tower::Service;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
@@ -27,21 +27,10 @@ pub(crate) fn with_connect_timeout<F: Future>(
     CONNECT_TIMEOUT.scope(timeout, future)
 }
 
-/// A layer that applies the connect timeout of the current request to the connector.
+/// A connector that fails with [`ConnectTimedOut`] when the connect timeout of the current request
+/// has passed.
 #[derive(Clone)]
-pub(crate) struct ConnectTimeoutLayer;
-
-/// A connector that fails with [`ConnectTimedOut`] when the timeout of the request has passed.
-#[derive(Clone)]
-pub(crate) struct ConnectTimeoutService<S>(S);
-
-impl<S> Layer<S> for ConnectTimeoutLayer {
-    type Service = ConnectTimeoutService<S>;
-
-    fn layer(&self, inner: S) -> ConnectTimeoutService<S> {
-        ConnectTimeoutService(inner)
-    }
-}
+pub(crate) struct ConnectTimeoutService<S>(pub(crate) S);
 
 impl<S, R> Service<R> for ConnectTimeoutService<S>
 where
@@ -64,10 +53,8 @@ where
             return Box::pin(connecting);
         };
         Box::pin(async move {
-            match tokio::time::timeout(timeout, connecting).await {
-                Ok(connected) => connected,
-                Err(_) => Err(ConnectTimedOut.into()),
-            }
+            let connected = tokio::time::timeout(timeout, connecting).await;
+            connected.unwrap_or_else(|_| Err(ConnectTimedOut.into()))
         })
     }
 }

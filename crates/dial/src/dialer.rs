@@ -1,11 +1,10 @@
 //! The [`Dialer`]: one HTTP client for the whole process, so that connections are reused.
 //!
 //! A response arrives complete, within its time and size limits, or as a stream that is read at the
-//! speed of the caller. The dialer follows redirects itself, and only in [`Dialer::request`] and
-//! [`Dialer::open`].
+//! speed of the caller. The dialer follows redirects itself, up to
+//! [`HttpRequest::redirects_max`].
 
 use std::error::Error as _;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +13,11 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, L
 use reqwest::{Client, Response, Url};
 
 use crate::allow::AllowRule;
-use crate::connect::{ConnectTimedOut, ConnectTimeoutLayer, with_connect_timeout};
+use crate::connect::{ConnectTimedOut, ConnectTimeoutService, with_connect_timeout};
 use crate::error::DialError;
-use crate::headers::RequestHeaders;
 use crate::incoming::StreamingResponse;
 use crate::redirect::{check_url, follow_redirect};
-use crate::request::{HttpRequest, HttpResponse};
+use crate::request::{HttpMethod, HttpRequest, HttpResponse};
 use crate::resolver::{AddressNotAllowed, GuardedResolver, HostLookup, SystemResolver};
 
 /// Idle connections kept per host: enough for steady traffic, not for a burst.
@@ -48,35 +46,8 @@ pub struct ResponseLimits {
 pub struct JsonResponse {
     /// The HTTP status code.
     pub status: u16,
-    /// At most [`Limits::max_bytes`] bytes.
+    /// At most [`ResponseLimits::max_bytes`] bytes.
     pub body: Bytes,
-}
-
-/// A JSON POST whose response is a stream of server-sent events.
-#[derive(Clone)]
-pub struct StreamRequest {
-    /// The target; redirects are not followed.
-    pub url: Url,
-    /// Headers besides those that the dialer sets.
-    pub headers: RequestHeaders,
-    /// The JSON text to send.
-    pub body: Bytes,
-    /// The time limit for name resolution, connection and TLS handshake.
-    pub connect: Duration,
-    /// The time limit from the start to the head of the response, including the connection.
-    pub first_byte: Duration,
-}
-
-/// Shows sizes and times only: the body is user content, URL and headers may contain a key.
-impl fmt::Debug for StreamRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outgoing")
-            .field("headers", &self.headers)
-            .field("body_bytes", &self.body.len())
-            .field("connect", &self.connect)
-            .field("first_byte", &self.first_byte)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Sends guarded HTTP requests. Clones share the connection pool.
@@ -108,7 +79,7 @@ impl Dialer {
             .no_zstd()
             .no_deflate()
             .http1_only()
-            .connector_layer(ConnectTimeoutLayer)
+            .connector_layer(tower::layer::layer_fn(ConnectTimeoutService))
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .pool_idle_timeout(IDLE_TIMEOUT)
             .user_agent(concat!("turnwire/", env!("CARGO_PKG_VERSION")))
@@ -131,35 +102,31 @@ impl Dialer {
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, DialError> {
         let (timeout, max_bytes) = (request.timeout, request.max_bytes);
         let exchange = async {
-            let (mut response, moved) = self.send_hops(request).await?;
+            let (mut response, redirected) = self.send_hops(request).await?;
             let status = response.status().as_u16();
             let headers = std::mem::take(response.headers_mut());
-            let body = collect(response, max_bytes).await?;
             Ok(HttpResponse {
                 status,
-                body,
-                redirected: moved,
+                body: collect(response, max_bytes).await?,
+                redirected,
                 headers,
             })
         };
-        match tokio::time::timeout(timeout, exchange).await {
-            Ok(reply) => reply,
-            Err(_) => Err(DialError::Timeout),
-        }
+        let response = tokio::time::timeout(timeout, exchange).await;
+        response.unwrap_or(Err(DialError::Timeout))
     }
 
     /// Sends `request`, follows redirects, and waits for the head of the response; the body is read
-    /// when [`Incoming`] is polled. Dropping the future or the response closes the connection.
+    /// when the [`StreamingResponse`] is polled. Dropping the future or the response closes the
+    /// connection.
     pub async fn send_streaming(
         &self,
         request: HttpRequest,
     ) -> Result<StreamingResponse, DialError> {
         let (timeout, max_bytes) = (request.timeout, request.max_bytes);
-        let (response, _) = match tokio::time::timeout(timeout, self.send_hops(request)).await {
-            Ok(response) => response?,
-            Err(_) => return Err(DialError::Timeout),
-        };
-        Ok(StreamingResponse::new(response, to_dial_error).with_max_bytes(max_bytes))
+        let response = tokio::time::timeout(timeout, self.send_hops(request)).await;
+        let (response, _) = response.unwrap_or(Err(DialError::Timeout))?;
+        Ok(StreamingResponse::new(response, max_bytes, to_dial_error))
     }
 
     /// The response of the last hop, and true if its URL differs from the first.
@@ -193,71 +160,24 @@ impl Dialer {
         request_builder.send().await.map_err(to_dial_error)
     }
 
-    /// Posts `body` as JSON and waits for the complete response. Dropping the future closes the
-    /// connection.
+    /// Posts `body` as JSON and waits for the complete response, which may be a redirect. Dropping
+    /// the future closes the connection.
     pub async fn post_json(
         &self,
         url: &Url,
         body: impl Into<Bytes>,
         limits: ResponseLimits,
     ) -> Result<JsonResponse, DialError> {
-        check_url(url)?;
-        let exchange = self.exchange(url.clone(), body.into(), limits.max_bytes);
-        match tokio::time::timeout(limits.timeout, exchange).await {
-            Ok(response) => response,
-            Err(_) => Err(DialError::Timeout),
-        }
-    }
-
-    /// Posts a request and waits for the head of the response; the body is read when [`Incoming`] is
-    /// polled. Dropping the future or the response closes the connection.
-    pub async fn post_streaming(
-        &self,
-        request: StreamRequest,
-    ) -> Result<StreamingResponse, DialError> {
-        check_url(&request.url)?;
-        let (connect, first_byte) = (request.connect, request.first_byte);
-        let response = with_connect_timeout(connect, self.send_stream_request(request));
-        match tokio::time::timeout(first_byte, response).await {
-            Ok(incoming) => incoming,
-            Err(_) => Err(DialError::Timeout),
-        }
-    }
-
-    async fn send_stream_request(
-        &self,
-        outgoing: StreamRequest,
-    ) -> Result<StreamingResponse, DialError> {
-        let request = self
-            .client
-            .post(outgoing.url)
-            .headers(outgoing.headers.into_map())
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "text/event-stream")
-            .header(ACCEPT_ENCODING, "identity")
-            .body(outgoing.body);
-        let response = request.send().await.map_err(to_dial_error)?;
-        check_not_encoded(&response)?;
-        Ok(StreamingResponse::new(response, to_dial_error))
-    }
-
-    async fn exchange(
-        &self,
-        url: Url,
-        body: Bytes,
-        max_bytes: usize,
-    ) -> Result<JsonResponse, DialError> {
-        let request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json")
-            .header(ACCEPT_ENCODING, "identity")
-            .body(body);
-        let response = request.send().await.map_err(to_dial_error)?;
-        check_not_encoded(&response)?;
-        let status = response.status().as_u16();
-        let body = collect(response, max_bytes).await?;
+        let request = HttpRequest {
+            body: Some(body.into()),
+            // The timeout of the whole request is the only one.
+            connect: Duration::MAX,
+            timeout: limits.timeout,
+            max_bytes: limits.max_bytes,
+            redirects_max: None,
+            ..HttpRequest::new(HttpMethod::Post, url.clone())
+        };
+        let HttpResponse { status, body, .. } = self.send(request).await?;
         Ok(JsonResponse { status, body })
     }
 }
@@ -268,18 +188,15 @@ fn check_not_encoded(response: &Response) -> Result<(), DialError> {
     let is_identity = encodings
         .iter()
         .all(|value| value.as_bytes().eq_ignore_ascii_case(b"identity"));
-    if is_identity {
-        Ok(())
-    } else {
-        Err(DialError::UnexpectedEncoding)
-    }
+    is_identity
+        .then_some(())
+        .ok_or(DialError::UnexpectedEncoding)
 }
 
 /// Reads the body and fails at the first byte above the limit, whatever the headers declare.
 async fn collect(mut response: Response, max_bytes: usize) -> Result<Bytes, DialError> {
     let too_large = DialError::TooLarge { max_bytes };
-    let content_length = response.content_length().unwrap_or(0);
-    if content_length > max_bytes as u64 {
+    if response.content_length().unwrap_or(0) > max_bytes as u64 {
         return Err(too_large);
     }
     let mut body = BytesMut::new();
@@ -307,10 +224,9 @@ fn to_dial_error(error: reqwest::Error) -> DialError {
         cause = inner.source();
     }
     tracing::debug!(?error, "request failed");
-    if error.is_timeout() {
-        DialError::Timeout
-    } else {
-        DialError::Unreachable
+    match error.is_timeout() {
+        true => DialError::Timeout,
+        false => DialError::Unreachable,
     }
 }
 

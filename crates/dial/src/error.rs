@@ -11,13 +11,14 @@ pub enum DialError {
     /// The timeout passed before the response was complete.
     #[error("the response was not complete in time")]
     Timeout,
-    /// The connect timeout passed before the connection was established.
+    /// [`HttpRequest::connect`](crate::HttpRequest::connect) passed before the connection was
+    /// established.
     #[error("the connection was not established in time")]
     ConnectTimeout,
     /// The connection was refused or broke off, or the remote side does not speak HTTP.
     #[error("the remote server could not be reached")]
     Unreachable,
-    /// The body of the response is larger than the limit.
+    /// The body is larger than [`HttpRequest::max_bytes`](crate::HttpRequest::max_bytes).
     #[error("the response is larger than {max_bytes} bytes")]
     TooLarge {
         /// The limit of the request.
@@ -26,7 +27,7 @@ pub enum DialError {
     /// The response has a content encoding although the request accepts none.
     #[error("the response has a content encoding that was not requested")]
     UnexpectedEncoding,
-    /// The limit of redirects is exceeded.
+    /// There are more hops than [`redirects_max`](crate::HttpRequest::redirects_max) allows.
     #[error("too many redirects")]
     TooManyRedirects,
     /// The HTTP client could not be created, for example without root certificates on the machine.

@@ -27,25 +27,18 @@ pub struct StreamingResponse {
 type Body = Pin<Box<dyn Stream<Item = Result<Bytes, DialError>> + Send>>;
 
 impl StreamingResponse {
+    /// The stream fails at the first byte above `max_bytes`.
     pub(crate) fn new(
         mut response: Response,
+        max_bytes: usize,
         to_dial_error: fn(reqwest::Error) -> DialError,
     ) -> Self {
         Self {
             status: response.status().as_u16(),
             headers: std::mem::take(response.headers_mut()),
             body: Some(Box::pin(response.bytes_stream().map_err(to_dial_error))),
-            max_bytes: usize::MAX,
-            remaining: usize::MAX,
-        }
-    }
-
-    /// Limits the body: the stream fails at the first byte above `max_bytes`.
-    pub(crate) fn with_max_bytes(self, max_bytes: usize) -> Self {
-        Self {
             max_bytes,
             remaining: max_bytes,
-            ..self
         }
     }
 
@@ -92,7 +85,7 @@ impl Stream for StreamingResponse {
 
 impl fmt::Debug for StreamingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming")
+        f.debug_struct("StreamingResponse")
             .field("status", &self.status)
             .finish_non_exhaustive()
     }

@@ -18,7 +18,7 @@ mod dialer;
 mod sse;
 
 pub use allow::{AllowRule, InvalidAllowRule};
-pub use dialer::{Dialer, DialerOptions, JsonResponse, ResponseLimits, StreamRequest};
+pub use dialer::{Dialer, DialerOptions, JsonResponse, ResponseLimits};
 pub use error::DialError;
 pub use headers::{InvalidHeader, RequestHeaders};
 pub use incoming::StreamingResponse;

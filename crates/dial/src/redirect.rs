@@ -1,7 +1,7 @@
 //! Follows redirects. This module only computes and checks the next request; the
 //! [`Dialer`](crate::Dialer) sends it like the first one, but with less trust.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use reqwest::Url;
 
@@ -25,14 +25,12 @@ fn host_address(url: &Url) -> Option<IpAddr> {
 pub(crate) fn check_url(url: &Url) -> Result<(), DialError> {
     let is_http = matches!(url.scheme(), "http" | "https");
     let has_no_credentials = url.username().is_empty() && url.password().is_none();
-    let host = url.host_str().unwrap_or_default();
+    let has_host = url.host_str().is_some_and(|host| !host.is_empty());
     let is_forbidden =
         host_address(url).is_some_and(|address| classify(address) == AddressClass::Forbidden);
-    if is_http && has_no_credentials && !host.is_empty() && !is_forbidden {
-        Ok(())
-    } else {
-        Err(DialError::Refused)
-    }
+    (is_http && has_no_credentials && has_host && !is_forbidden)
+        .then_some(())
+        .ok_or(DialError::Refused)
 }
 
 /// Checks the target of a redirect. Only the origin that the operator configured, `first`, keeps
@@ -47,14 +45,12 @@ fn check_redirect(url: &Url, first: &Url, allow: &[AllowRule]) -> Result<(), Dia
         // An IP address has no name: only a network of the allow list can permit it.
         Some(address) => is_permitted("", address, allow),
         None if normalize_host(host) == "localhost" => {
-            let loopback = [
-                IpAddr::from([127, 0, 0, 1]),
-                std::net::Ipv6Addr::LOCALHOST.into(),
-            ];
-            allow.iter().any(|entry| entry.matches_host(host))
+            let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+            let mut rules = allow.iter();
+            rules.any(|rule| rule.matches_host(host))
                 || loopback
-                    .iter()
-                    .all(|&address| is_permitted("", address, allow))
+                    .into_iter()
+                    .all(|address| is_permitted("", address, allow))
         }
         None => true,
     };
@@ -70,16 +66,17 @@ pub(crate) fn follow_redirect(
     first: &Url,
     allow: &[AllowRule],
 ) -> Result<bool, DialError> {
-    let (true, Some(location)) = (matches!(status, 301 | 302 | 303 | 307 | 308), location) else {
+    let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
+    let (true, Some(location), Some(redirects_max)) =
+        (is_redirect, location, request.redirects_max)
+    else {
         return Ok(false);
     };
-    let Some(redirects_left) = request.redirects_max.checked_sub(1) else {
-        return Err(DialError::TooManyRedirects);
-    };
+    let redirects_left = redirects_max.checked_sub(1);
+    let redirects_left = redirects_left.ok_or(DialError::TooManyRedirects)?;
     let location = std::str::from_utf8(location).map_err(|_| DialError::Refused)?;
     let next = request.url.join(location).map_err(|_| DialError::Refused)?;
-    let drops_tls = request.url.scheme() == "https" && next.scheme() != "https";
-    if drops_tls {
+    if request.url.scheme() == "https" && next.scheme() != "https" {
         return Err(DialError::Refused);
     }
     check_redirect(&next, first, allow)?;
@@ -87,16 +84,12 @@ pub(crate) fn follow_redirect(
     if next.origin() != request.url.origin() {
         request.headers = RequestHeaders::default();
     }
-    let becomes_get = match status {
-        301 | 302 => request.method == HttpMethod::Post,
-        303 => true,
-        _ => false,
-    };
-    if becomes_get {
+    let is_post = request.method == HttpMethod::Post;
+    if status == 303 || (matches!(status, 301 | 302) && is_post) {
         request.method = HttpMethod::Get;
         request.body = None;
     }
-    request.redirects_max = redirects_left;
+    request.redirects_max = Some(redirects_left);
     request.url = next;
     Ok(true)
 }

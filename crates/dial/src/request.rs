@@ -14,12 +14,12 @@ use crate::headers::RequestHeaders;
 /// The default limit of redirects: enough to fix the scheme, the host and the path.
 pub const REDIRECTS_MAX: u8 = 3;
 
-/// The HTTP method of a [`Request`].
+/// The HTTP method of an [`HttpRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpMethod {
     /// Sent without a body after a redirect that changes the method.
     Get,
-    /// Becomes [`Method::Get`] after a redirect with status 301, 302 or 303.
+    /// Becomes [`HttpMethod::Get`] after a redirect with status 301, 302 or 303.
     Post,
     /// Keeps its body across redirects with status 301, 302, 307 and 308.
     Put,
@@ -41,7 +41,7 @@ impl From<HttpMethod> for reqwest::Method {
     }
 }
 
-/// One request. [`Request::new`] has a default for everything but method and URL.
+/// One request. [`HttpRequest::new`] has a default for everything but method and URL.
 #[derive(Clone)]
 pub struct HttpRequest {
     /// Sent unchanged on the first hop; a redirect may change it.
@@ -65,8 +65,11 @@ pub struct HttpRequest {
     pub timeout: Duration,
     /// The size limit of the response body, complete or streamed.
     pub max_bytes: usize,
-    /// The limit of redirects; exceeding it is [`crate::DialError::Redirects`].
-    pub redirects_max: u8,
+    /// The limit of redirects; exceeding it is [`DialError::TooManyRedirects`]. `None` to get a
+    /// redirect as the response.
+    ///
+    /// [`DialError::TooManyRedirects`]: crate::DialError::TooManyRedirects
+    pub redirects_max: Option<u8>,
 }
 
 impl HttpRequest {
@@ -82,14 +85,14 @@ impl HttpRequest {
             connect: Duration::from_secs(5),
             timeout: Duration::from_secs(30),
             max_bytes: 1_048_576,
-            redirects_max: REDIRECTS_MAX,
+            redirects_max: Some(REDIRECTS_MAX),
         }
     }
 }
 
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request")
+        f.debug_struct("HttpRequest")
             .field("method", &self.method)
             .field("headers", &self.headers)
             .field("body_bytes", &self.body.as_ref().map_or(0, Bytes::len))
@@ -105,9 +108,9 @@ impl fmt::Debug for HttpRequest {
 pub struct HttpResponse {
     /// The HTTP status code.
     pub status: u16,
-    /// At most [`Request::max_bytes`] bytes.
+    /// At most [`HttpRequest::max_bytes`] bytes.
     pub body: Bytes,
-    /// True if the response comes from another URL than [`Request::url`].
+    /// True if the response comes from another URL than [`HttpRequest::url`].
     pub redirected: bool,
     pub(crate) headers: HeaderMap,
 }
@@ -133,10 +136,10 @@ pub(crate) fn media_type(header: Option<&str>) -> String {
 
 impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
+        f.debug_struct("HttpResponse")
             .field("status", &self.status)
             .field("body_bytes", &self.body.len())
-            .field("moved", &self.redirected)
+            .field("redirected", &self.redirected)
             .finish_non_exhaustive()
     }
 }

@@ -25,7 +25,7 @@ pub(crate) trait HostLookup: Send + Sync + 'static {
     fn lookup(&self, host: &str) -> std::io::Result<Vec<IpAddr>>;
 }
 
-/// The resolver of the operating system.
+/// The [`HostLookup`] of the operating system.
 pub(crate) struct SystemResolver;
 
 impl HostLookup for SystemResolver {

@@ -1,18 +1,39 @@
 //! Tools that run in this process: statuses, feedback, delegation, components, and the tools for
 //! trials.
 
-mod renamed;
+mod trial;
 mod emit_status;
 mod feedback;
 mod delegate;
 mod render;
-pub(crate) mod trial;
+
+use std::sync::Arc;
+
+use turnwire_event::{Clock, IdGenerator};
+use turnwire_pack::BuiltinFunction;
+
+use crate::pack_tool::PackTool;
 
 pub(crate) use delegate::DelegateTool;
-pub(crate) use emit_status::EmitStatusTool;
-pub(crate) use feedback::FeedbackTool;
-pub(crate) use renamed::RenamedTool;
 pub(crate) use render::RenderTool;
+
+/// The tool of a [`BuiltinFunction`], with its own name and texts.
+pub(crate) fn builtin(
+    function: BuiltinFunction,
+    clock: &Arc<dyn Clock>,
+    mint: &Arc<dyn IdGenerator>,
+) -> PackTool {
+    let (clock, mint) = (Arc::clone(clock), Arc::clone(mint));
+    match function {
+        BuiltinFunction::Clock => trial::clock(clock),
+        BuiltinFunction::Echo => trial::echo(),
+        BuiltinFunction::Sleep => trial::sleep(),
+        BuiltinFunction::Fail => trial::fail(),
+        BuiltinFunction::Burst => trial::burst(mint),
+        BuiltinFunction::EmitStatus => emit_status::emit_status(),
+        BuiltinFunction::LlmFeedback => feedback::feedback(),
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Data services (CCS): the [`Connector`] is the only way from a tool to a service.
 //!
 //! ```text
-//! EnricherTool ── params ──▶ Connector ── EnricherRequest ──▶ ServiceTransport
+//! EnricherTool ── params ──▶ Connector ── request_body ──▶ ServiceTransport
 //!      ▲                         │                                 │
 //!      ╰──── ServiceData ◀── verdict ◀── VerifiedEnvelope ◀── Envelope
 //! ```
@@ -18,18 +18,14 @@ mod connector;
 mod tool;
 
 pub use connector::{Connector, McpServiceLookup};
-pub use envelope::{
-    Envelope, EnvelopeClaim, EnvelopeRejection, EnvelopeStatus, EnvelopeVerifier, NoVerifier,
-    NotAnEnvelope, PrincipalMismatch, VerifiedEnvelope,
-};
+pub use envelope::{EnvelopeClaim, EnvelopeVerifier, NoVerifier, PrincipalMismatch};
 pub use registry::ConnectorError;
-pub use request::{EnricherRequest, TraceFields};
 pub use transport::ServiceTransport;
 
 pub(crate) use registry::{EnricherType, id_in};
 pub(crate) use tool::EnricherTool;
 #[cfg(test)]
-pub(crate) use transport::RestTransport;
-pub(crate) use transport::{BYTES_MAX, CALL_MAX};
+pub(crate) use transport::rest_transport;
+pub(crate) use transport::{http_url, response_limits};
 #[cfg(test)]
 pub(crate) use verdict::ServiceData;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use turnwire_dial::{Dialer, HttpRequest, RequestHeaders};
+use turnwire_dial::{Dialer, HttpMethod, HttpRequest, RequestHeaders};
 use turnwire_event::code::ToolType;
 use turnwire_pack::{HttpDef, ToolDef, ToolMethod};
 
-use crate::pack_tool::{PackTool, ToolAction};
+use crate::input::object;
+use crate::pack_tool::PackTool;
 use crate::secrets::Secrets;
 use crate::tool::{ToolFailure, ToolInvocation};
 
@@ -25,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// For the connection, as a part of the timeout.
 const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// Beyond the timeout of the request, so that the request ends first and says why.
+/// Added to the timeout of the request, so that the request ends first and says why.
 const MARGIN: Duration = Duration::from_secs(1);
 /// The upper bound of `max_bytes`: the whole response goes to a model.
 const BYTES_MAX: u64 = 8 * 1_048_576;
@@ -61,19 +62,17 @@ impl HttpTool {
         let is_other = |name: &str| !["accept", "content-type"].contains(&name);
         let others = headers.clone().filter(|(name, _)| is_other(&lower(name)));
         let media_type = |header: &str, default: &str| {
-            let own = headers
-                .clone()
-                .rev()
-                .find(|(name, _)| lower(name) == header);
+            let mut latest_first = headers.clone().rev();
+            let own = latest_first.find(|(name, _)| lower(name) == header);
             let (_, value) = own.unwrap_or((header, default));
             let is_valid = value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
             let error = || format!("the value of the header `{header}` cannot be sent");
             is_valid.then(|| value.to_owned()).ok_or_else(error)
         };
-        let action = Self {
+        let action = Arc::new(Self {
             dialer: Arc::clone(dialer),
             method: http.method,
-            url: UrlTemplate::new(&http.url, &http.query).map_err(|error| error.0)?,
+            url: UrlTemplate::new(&http.url, &http.query)?,
             headers: RequestHeaders::new(others).map_err(|error| error.to_string())?,
             accept: media_type("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
             content_type: media_type("content-type", "application/json")?,
@@ -81,24 +80,23 @@ impl HttpTool {
             timeout,
             max_bytes: usize::try_from(http.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),
             redirects_max: u8::try_from(http.redirects_max.min(REDIRECTS_MAX)).unwrap_or(0),
-        };
+        });
         let timeout = Some(timeout + MARGIN);
-        Ok(PackTool::new(def.clone(), ToolType::Http, timeout, action))
+        let run = move |call| Arc::clone(&action).run(call);
+        Ok(PackTool::new(def.clone(), ToolType::Http, timeout, run))
     }
 
     /// The request for an input.
-    fn request(&self, input: Value) -> Result<HttpRequest, ToolFailure> {
-        let Value::Object(input) = input else {
-            return Err(ToolFailure::invalid_input("The input must be an object."));
-        };
+    fn request(&self, input: &Value) -> Result<HttpRequest, ToolFailure> {
+        let input = object(input)?;
         let unused = input.iter().filter(|(name, _)| !self.url.uses(name));
         let unused: Map<String, Value> = unused.map(|(k, v)| (k.clone(), v.clone())).collect();
         let (method, has_body) = match self.method {
-            ToolMethod::Get => (turnwire_dial::HttpMethod::Get, false),
-            ToolMethod::Delete => (turnwire_dial::HttpMethod::Delete, false),
-            ToolMethod::Post => (turnwire_dial::HttpMethod::Post, true),
-            ToolMethod::Put => (turnwire_dial::HttpMethod::Put, true),
-            ToolMethod::Patch => (turnwire_dial::HttpMethod::Patch, true),
+            ToolMethod::Get => (HttpMethod::Get, false),
+            ToolMethod::Delete => (HttpMethod::Delete, false),
+            ToolMethod::Post => (HttpMethod::Post, true),
+            ToolMethod::Put => (HttpMethod::Put, true),
+            ToolMethod::Patch => (HttpMethod::Patch, true),
         };
         let (query, body) = if has_body {
             (Map::new(), Some(Value::Object(unused).to_string().into()))
@@ -113,15 +111,13 @@ impl HttpTool {
             connect: self.timeout.min(CONNECT_TIMEOUT_MAX),
             timeout: self.timeout,
             max_bytes: self.max_bytes,
-            redirects_max: self.redirects_max,
-            ..HttpRequest::new(method, self.url.fill_with_query(&input, &query)?)
+            redirects_max: Some(self.redirects_max),
+            ..HttpRequest::new(method, self.url.fill_with_query(input, &query)?)
         })
     }
-}
 
-impl ToolAction for HttpTool {
-    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
-        let request = self.request(call.input)?;
+    async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let request = self.request(&call.input)?;
         let response = self.dialer.send(request).await.map_err(failure)?;
         result(&response, &self.secrets)
     }

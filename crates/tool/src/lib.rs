@@ -17,7 +17,7 @@ mod mcp;
 mod builtin;
 pub mod toolbox;
 #[cfg(test)]
-mod test_support;
+mod tests;
 
 pub use data_service::{Connector, ConnectorError, EnvelopeVerifier, NoVerifier};
 pub use input::check_input;

@@ -4,7 +4,7 @@
 //! McpServers ──▶ ToolServer ──▶ Connection ──▶ FilteredTransport ──▶ pipes │ HTTP
 //!    │              ╰ its supervisor reconnects by the RestartPolicy
 //!    ╰─▶ McpToolset ──▶ McpTool ─────────────▶ call ──▶ CallOutput
-//!                       EnrichTransport ────────╯
+//!                       enrich_transport ───────╯
 //! ```
 //! Servers are started and their tools listed when a pack is loaded; a turn only calls them
 //! (S2-001). A call has one [`deadline::Deadline`]. Texts of a server are for the model, faults of

@@ -1,100 +1,115 @@
 //! A tool that a pack defines: the definition and the action behind it. The definition has the name,
 //! the texts and the flags; the action is all that differs between the kinds of tools.
 
+use std::convert::identity;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::BoxFuture;
-use turnwire_pack::ToolDef;
+use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
 
-use crate::input::{InputSchema, InputSchemaError};
+use crate::input::InputSchema;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
-/// What a [`PackTool`] does.
-pub(crate) trait ToolAction: Send + Sync + 'static {
-    /// Removes fields that a model must not set, before the input is checked.
-    fn clean_input(&self, input: Value) -> Value {
-        input
-    }
-
-    /// Runs the tool, as [`Tool::run`] does.
-    fn run(&self, call: ToolInvocation) -> impl Future<Output = Result<Value, ToolFailure>> + Send;
-}
-
-/// A [`ToolAction`] without its type.
-trait DynAction: Send + Sync {
-    fn clean(&self, input: Value) -> Value;
-
-    fn start(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>>;
-}
-
-impl<A: ToolAction> DynAction for A {
-    fn clean(&self, input: Value) -> Value {
-        self.clean_input(input)
-    }
-
-    fn start(
-        self: Arc<Self>,
-        call: ToolInvocation,
-    ) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move { self.run(call).await })
-    }
-}
+/// What a [`PackTool`] does, as [`Tool::run`] does it.
+type ToolAction =
+    dyn Fn(ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync;
 
 /// A tool of a pack.
 pub(crate) struct PackTool {
     def: ToolDef,
     tool_type: ToolType,
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// The name of the MCP server that has the tool.
-    server: Option<Arc<str>>,
-    /// Checks every input; `None` if the action does.
-    schema: Option<Arc<InputSchema>>,
-    action: Arc<dyn DynAction>,
+    pub(crate) server: Option<Arc<str>>,
+    /// Checks every input, and is shown instead of that of the definition; `None` if the action
+    /// checks its input.
+    pub(crate) schema: Option<Arc<InputSchema>>,
+    /// Removes fields that a model must not set, before the input is checked.
+    pub(crate) clean_input: fn(Value) -> Value,
+    action: Arc<ToolAction>,
 }
 
 impl PackTool {
     /// A tool whose action checks its input.
-    pub(crate) fn new(
+    pub(crate) fn new<R>(
         def: ToolDef,
         tool_type: ToolType,
         timeout: Option<Duration>,
-        action: impl ToolAction,
-    ) -> Self {
+        action: impl Fn(ToolInvocation) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+    {
         Self {
             def,
             tool_type,
             timeout,
             server: None,
             schema: None,
-            action: Arc::new(action),
+            clean_input: identity,
+            action: Arc::new(move |call| Box::pin(action(call))),
         }
     }
 
-    /// Checks every input against the schema of the definition.
-    pub(crate) fn checked(self) -> Result<Self, InputSchemaError> {
-        let schema = Arc::new(InputSchema::new(&self.def.input_schema)?);
-        Ok(self.with_schema(schema))
+    /// The tool of `function`, which checks its input. A pack may give it other texts with
+    /// [`Self::renamed`].
+    pub(crate) fn builtin<R>(
+        function: BuiltinFunction,
+        name: &str,
+        description: &str,
+        input_schema: Value,
+        run: impl Fn(ToolInvocation) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+    {
+        let kind = ToolKind::Direct(function);
+        let mut def = plain_def(name.to_owned(), description.to_owned(), kind);
+        def.input_schema = input_schema;
+        Self::new(def, ToolType::Function, None, run)
     }
 
-    /// Checks every input against `schema`, which replaces that of the definition.
-    pub(crate) fn with_schema(self, schema: Arc<InputSchema>) -> Self {
+    /// Checks every input against the schema of the definition. The error says what is wrong with
+    /// the schema.
+    pub(crate) fn checked(self) -> Result<Self, String> {
+        let schema = Some(Arc::new(InputSchema::new(&self.def.input_schema)?));
+        Ok(Self { schema, ..self })
+    }
+
+    /// The same action as `def` defines it; texts and a timeout that `def` leaves out stay.
+    pub(crate) fn renamed(self, def: &ToolDef) -> Self {
+        let mut def = def.clone();
+        if def.description.is_empty() {
+            def.description = self.def.description;
+        }
+        if def.input_schema.is_null() {
+            def.input_schema = self.def.input_schema;
+        }
+        let timeout = def.timeout_ms.map(Duration::from_millis);
+        let timeout = timeout.or(self.timeout);
         Self {
-            schema: Some(schema),
+            def,
+            timeout,
             ..self
         }
     }
+}
 
-    pub(crate) fn with_server(self, server: Arc<str>) -> Self {
-        Self {
-            server: Some(server),
-            ..self
-        }
+/// The definition of a tool that no pack defines: a name, a description and no flags.
+pub(crate) fn plain_def(name: String, description: String, kind: ToolKind) -> ToolDef {
+    ToolDef {
+        name,
+        description,
+        kind,
+        input_schema: Value::Null,
+        status: None,
+        timeout_ms: None,
+        remember: false,
+        approval: false,
+        progress_status: None,
     }
 }
 
@@ -108,7 +123,7 @@ impl Tool for PackTool {
     }
 
     fn input_schema(&self) -> Value {
-        let checked = self.schema.as_ref().map(|schema| schema.text());
+        let checked = self.schema.as_ref().map(|schema| &schema.text);
         checked.unwrap_or(&self.def.input_schema).clone()
     }
 
@@ -142,12 +157,13 @@ impl Tool for PackTool {
 
     fn run(&self, mut call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (schema, action) = (self.schema.clone(), Arc::clone(&self.action));
+        let clean_input = self.clean_input;
         Box::pin(async move {
-            call.input = action.clean(call.input);
+            call.input = clean_input(call.input);
             if let Some(schema) = schema {
                 schema.check(&call.input)?;
             }
-            action.start(call).await
+            action(call).await
         })
     }
 }

@@ -33,47 +33,85 @@ pub(crate) struct Secrets(Vec<String>);
 impl Secrets {
     /// The keys of an HTTP tool.
     pub(crate) fn of_http(http: &HttpDef) -> Self {
-        let mut secrets = Vec::new();
-        add_pairs(&http.headers, &mut secrets);
-        add_url(&http.url, &mut secrets);
-        add_templates(http.query.iter().cloned(), &mut secrets);
-        Self::sorted(secrets)
+        let mut secrets = Self::of_url(&http.url);
+        secrets.add_pairs(&http.headers);
+        for (name, value) in &http.query {
+            secrets.add_template(name, value);
+        }
+        secrets.sorted()
     }
 
     /// The keys of an MCP server.
     pub(crate) fn of_server(transport: &McpTransport) -> Self {
-        let mut secrets = Vec::new();
         match transport {
-            McpTransport::Stdio { env, .. } => add_pairs(env, &mut secrets),
+            McpTransport::Stdio { env, .. } => Self::of_env(env),
             McpTransport::Http { url, headers } => {
-                add_pairs(headers, &mut secrets);
-                add_url(url, &mut secrets);
+                let mut secrets = Self::of_url(url);
+                secrets.add_pairs(headers);
+                secrets.sorted()
             }
         }
-        Self::sorted(secrets)
     }
 
     /// The keys in the environment of a program.
     pub(crate) fn of_env(env: &[(String, String)]) -> Self {
-        let mut secrets = Vec::new();
-        add_pairs(env, &mut secrets);
-        Self::sorted(secrets)
+        let mut secrets = Self::default();
+        secrets.add_pairs(env);
+        secrets.sorted()
     }
 
-    fn sorted(mut secrets: Vec<String>) -> Self {
-        secrets.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        secrets.dedup();
-        Self(secrets)
+    /// The keys in the query of a URL, as written and decoded.
+    fn of_url(url: &str) -> Self {
+        let mut secrets = Self::default();
+        let (_, query) = url.split_once('?').unwrap_or_default();
+        for pair in query.split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            secrets.add_template(name, value);
+        }
+        let url = Url::parse(url).ok();
+        for (name, value) in url.iter().flat_map(Url::query_pairs) {
+            secrets.add_template(&name, &value);
+        }
+        secrets
+    }
+
+    fn add_pairs(&mut self, pairs: &[(String, String)]) {
+        for (name, value) in pairs {
+            self.add(name, value);
+        }
+    }
+
+    /// Adds the keys in the fixed text of a parameter with fields.
+    fn add_template(&mut self, name: &str, value: &str) {
+        for part in template_parts(value) {
+            if let TemplatePart::Text(text) = part {
+                self.add(name, text);
+            }
+        }
+    }
+
+    /// Adds a value and each of its words in every notation, if its name is that of a key.
+    fn add(&mut self, name: &str, value: &str) {
+        let name = name.to_ascii_lowercase();
+        if KEY_NAMES.iter().any(|part| name.contains(part)) {
+            let words = std::iter::once(value).chain(value.split_whitespace());
+            let keys = words.filter(|word| word.len() >= SECRET_CHARS_MIN);
+            self.0.extend(keys.flat_map(notations));
+        }
+    }
+
+    fn sorted(mut self) -> Self {
+        self.0
+            .sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self.0.dedup();
+        self
     }
 
     /// Removes keys from `text`.
     pub(crate) fn hide(&self, text: String) -> String {
-        let hide = |text: String, secret: &String| {
-            if text.contains(secret.as_str()) {
-                text.replace(secret.as_str(), HIDDEN)
-            } else {
-                text
-            }
+        let hide = |text: String, secret: &String| match text.contains(secret) {
+            true => text.replace(secret, HIDDEN),
+            false => text,
         };
         self.0.iter().fold(text, hide)
     }
@@ -91,10 +129,9 @@ impl Secrets {
             Value::Number(number) => {
                 let text = number.to_string();
                 let hidden = self.hide(text.clone());
-                if hidden == text {
-                    Value::Number(number)
-                } else {
-                    Value::String(hidden)
+                match hidden == text {
+                    true => Value::Number(number),
+                    false => Value::String(hidden),
                 }
             }
             other @ (Value::Null | Value::Bool(_)) => other,
@@ -102,47 +139,13 @@ impl Secrets {
     }
 }
 
-fn add_pairs(pairs: &[(String, String)], secrets: &mut Vec<String>) {
-    for (name, value) in pairs {
-        add(name, value, secrets);
-    }
-}
-
-/// Adds the keys in the query of a URL, as written and decoded.
-fn add_url(url: &str, secrets: &mut Vec<String>) {
-    add_templates(raw_query(url).chain(decoded_query(url)), secrets);
-}
-
-/// Adds the keys in the fixed text of parameters with fields.
-fn add_templates(pairs: impl Iterator<Item = (String, String)>, secrets: &mut Vec<String>) {
-    for (name, value) in pairs {
-        for piece in template_parts(&value) {
-            if let TemplatePart::Text(text) = piece {
-                add(&name, text, secrets);
-            }
-        }
-    }
-}
-
-/// Adds a value and each of its words in every notation, if its name is that of a key.
-fn add(name: &str, value: &str, secrets: &mut Vec<String>) {
-    let name = name.to_ascii_lowercase();
-    if !KEY_NAMES.iter().any(|part| name.contains(part)) {
-        return;
-    }
-    let words = std::iter::once(value).chain(value.split_whitespace());
-    for word in words.filter(|word| word.len() >= SECRET_CHARS_MIN) {
-        secrets.extend(notations(word));
-    }
-}
-
 /// A key as text, in a URL, in a form and in JSON.
-fn notations(word: &str) -> Vec<String> {
+fn notations(word: &str) -> [String; 7] {
     let percent = encoded(word);
     let form = percent.replace("%20", "+");
     let json = Value::from(word).to_string();
     let json = json.trim_matches('"').to_owned();
-    vec![
+    [
         word.to_owned(),
         json.replace('/', "\\/"),
         json,
@@ -155,33 +158,15 @@ fn notations(word: &str) -> Vec<String> {
 
 /// `%2F` becomes `%2f`; other characters are not changed.
 fn lowercase_escapes(encoded: &str) -> String {
-    let mut text = String::with_capacity(encoded.len());
-    let mut tail = encoded;
-    while let Some(at) = tail.find('%') {
-        // Encoded text is ASCII, and two digits follow.
-        let end = (at + 3).min(tail.len());
-        text.push_str(&tail[..at]);
-        text.push_str(&tail[at..end].to_ascii_lowercase());
-        tail = &tail[end..];
-    }
-    text.push_str(tail);
-    text
-}
-
-/// The query parameters of a URL, as written.
-fn raw_query(url: &str) -> impl Iterator<Item = (String, String)> {
-    let (_, query) = url.split_once('?').unwrap_or_default();
-    let pairs = query.split('&').map(|pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (name.to_owned(), value.to_owned())
-    });
-    pairs.collect::<Vec<_>>().into_iter()
-}
-
-/// The query parameters of a URL, decoded.
-fn decoded_query(url: &str) -> impl Iterator<Item = (String, String)> {
-    let url = Url::parse(url).ok();
-    let pairs = url.iter().flat_map(|url| url.query_pairs());
-    let pairs = pairs.map(|(name, value)| (name.into_owned(), value.into_owned()));
-    pairs.collect::<Vec<_>>().into_iter()
+    let mut escaped = 0;
+    let lowercase = |c: char| {
+        // Two digits follow each percent sign.
+        escaped = if c == '%' { 2 } else { escaped - 1 };
+        if escaped >= 0 {
+            c.to_ascii_lowercase()
+        } else {
+            c
+        }
+    };
+    encoded.chars().map(lowercase).collect()
 }

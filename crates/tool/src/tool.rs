@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use turnwire_event::ToolUseId;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
-use turnwire_event::port::{BoxFuture, EventEmitter};
+use turnwire_event::port::{BoxFuture, Emission, EmitRefusal, EventEmitter};
+use turnwire_event::{Actor, Body, Position, ToolUseId};
 
 pub use context::ToolContext;
 pub use deliver::deliver;
@@ -21,7 +21,7 @@ pub use live_task::LiveTask;
 
 pub(crate) use item_store::json_bytes;
 
-/// One call of a tool by a model.
+/// One call of a [`Tool`] by a model.
 #[derive(Clone)]
 pub struct ToolInvocation {
     /// The id of the tool use in the model's message.
@@ -34,6 +34,17 @@ pub struct ToolInvocation {
     pub context: Arc<ToolContext>,
 }
 
+impl ToolInvocation {
+    /// Emits `body` in the span of the call, as soon as the outbox has room.
+    pub(crate) async fn emit(&self, actor: Actor, body: Body) -> Result<Position, EmitRefusal> {
+        let emission = Emission {
+            trace: self.context.trace.clone(),
+            ..Emission::new(actor, body)
+        };
+        deliver(&*self.emitter, emission).await
+    }
+}
+
 /// A failure of a data service: the pair of labels that dashboards join on (S1-145).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFault {
@@ -43,7 +54,7 @@ pub struct ServiceFault {
     pub reason: Reason,
 }
 
-/// A tool returned no result.
+/// Why a [`Tool`] returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{class:?}: {message}")]
 pub struct ToolFailure {
@@ -74,9 +85,23 @@ impl ToolFailure {
         Self::new(ToolErrorClass::InvalidInput, message)
     }
 
+    /// Fails with [`Self::invalid_input`] unless `is_valid`.
+    pub(crate) fn require<M: Into<String>>(
+        is_valid: bool,
+        message: impl FnOnce() -> M,
+    ) -> Result<(), Self> {
+        let error = || Self::invalid_input(message());
+        is_valid.then_some(()).ok_or_else(error)
+    }
+
     /// The tool, its program or its service failed.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ToolErrorClass::Internal, message)
+    }
+
+    /// The turn refused an event, so nothing was `done`.
+    pub(crate) fn refused(done: &str, refusal: EmitRefusal) -> Self {
+        Self::new(ToolErrorClass::Cancelled, format!("Not {done}: {refusal}."))
     }
 
     /// The same failure, and the calling sub-agent fails with it.
@@ -89,7 +114,7 @@ impl ToolFailure {
     }
 }
 
-/// A tool that a model can call. Tools of a pack are made by [`crate::toolbox()`].
+/// A tool that a model can call. Tools of a pack are made by [`toolbox()`](crate::toolbox()).
 pub trait Tool: Send + Sync {
     /// The name, unique in a [`crate::Toolbox`].
     fn name(&self) -> &str;

@@ -8,11 +8,9 @@ use turnwire_dial::Dialer;
 use turnwire_event::{Clock, IdGenerator};
 use turnwire_pack::{BuiltinFunction, Pack, ToolDef, ToolKind};
 
-use crate::builtin::trial::{self, BurstTool, ClockTool, EchoTool, FailTool, SleepTool};
-use crate::builtin::{DelegateTool, EmitStatusTool, FeedbackTool, RenamedTool, RenderTool};
+use crate::builtin::{DelegateTool, RenderTool, builtin};
 use crate::data_service::{Connector, EnricherTool};
 use crate::http::HttpTool;
-use crate::input::InputSchemaError;
 use crate::mcp::McpToolset;
 use crate::program::ProcessTool;
 use crate::program::runner::ProgramRunner;
@@ -32,30 +30,12 @@ pub enum ToolBuildError {
     /// The name is used twice.
     #[error(transparent)]
     Duplicate(#[from] DuplicateToolName),
-    /// The enricher is not registered.
-    #[error("tool `{tool}`: no enricher `{enricher_id}` returns `{domain_type}`")]
-    Enricher {
-        /// The name of the tool.
-        tool: String,
-        /// The enricher that the tool asks.
-        enricher_id: String,
-        /// The type of data that the tool asks for.
-        domain_type: String,
-    },
-    /// The definition, or the MCP server, cannot be used.
+    /// The definition, its enricher, its schema or its MCP server cannot be used.
     #[error("tool `{tool}`: {reason}")]
     Definition {
         /// The name of the tool.
         tool: String,
         /// What is wrong and what to do.
-        reason: String,
-    },
-    /// The `input_schema` cannot be used.
-    #[error("tool `{tool}`: its input_schema cannot be used: {reason}")]
-    Schema {
-        /// The name of the tool.
-        tool: String,
-        /// What is wrong with the schema.
         reason: String,
     },
 }
@@ -64,32 +44,31 @@ impl ToolBuildError {
     /// The name of the tool, or the name for all tools of an MCP server.
     pub fn tool(&self) -> &str {
         match self {
-            Self::Unknown(tool) | Self::Duplicate(DuplicateToolName(tool)) => tool,
-            Self::Enricher { tool, .. }
-            | Self::Definition { tool, .. }
-            | Self::Schema { tool, .. } => tool,
+            Self::Unknown(tool)
+            | Self::Duplicate(DuplicateToolName(tool))
+            | Self::Definition { tool, .. } => tool,
         }
     }
 }
 
-/// What tools are made with.
+/// What [`toolbox()`] makes tools with.
 #[derive(Clone)]
 pub struct ToolDependencies {
     /// Reaches the data services of [`ToolKind::Ccs`] tools.
     pub connector: Arc<Connector>,
-    /// The clock of the clock tool.
+    /// The clock of [`BuiltinFunction::Clock`].
     pub clock: Arc<dyn Clock>,
     /// Creates the ids of lists, messages and steps.
     pub mint: Arc<dyn IdGenerator>,
     /// Reaches the services of [`ToolKind::Http`] tools.
     pub dialer: Arc<Dialer>,
-    /// Starts the programs of process tools.
+    /// Starts the programs of [`ToolKind::Process`] tools.
     pub runner: Arc<ProgramRunner>,
-    /// The running MCP servers of the pack and their tools.
+    /// The running MCP servers of the pack, for [`ToolKind::Mcp`] tools.
     pub servers: Arc<McpToolset>,
 }
 
-/// A set of tools.
+/// The [`Tool`]s of an agent.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
@@ -97,7 +76,7 @@ pub struct Toolbox {
     groups: BTreeMap<String, Vec<Arc<dyn Tool>>>,
 }
 
-/// The prefix of the name for all tools of an MCP server.
+/// The prefix of the name for all tools of an MCP server; see [`Toolbox::named`].
 pub const MCP_PREFIX: &str = "mcp:";
 
 impl Toolbox {
@@ -106,12 +85,18 @@ impl Toolbox {
         Self::default()
     }
 
-    /// The tools for trials: clock, echo, sleep, fail, burst.
+    /// The [`BuiltinFunction`]s for trials: clock, echo, sleep, fail, burst.
     pub fn trial(clock: Arc<dyn Clock>, mint: Arc<dyn IdGenerator>) -> Self {
-        Self {
-            tools: trial::tools(clock, mint),
-            groups: BTreeMap::new(),
-        }
+        let functions = [
+            BuiltinFunction::Clock,
+            BuiltinFunction::Echo,
+            BuiltinFunction::Sleep,
+            BuiltinFunction::Fail,
+            BuiltinFunction::Burst,
+        ];
+        let tool = |function| Arc::new(builtin(function, &clock, &mint)) as Arc<dyn Tool>;
+        let (tools, groups) = (functions.map(tool).to_vec(), BTreeMap::new());
+        Self { tools, groups }
     }
 
     /// Adds a tool; fails if its name is already used.
@@ -169,87 +154,52 @@ pub fn toolbox(
     dependencies: &ToolDependencies,
 ) -> Result<Toolbox, ToolBuildError> {
     names.iter().try_fold(Toolbox::new(), |toolbox, name| {
+        let error = |reason| ToolBuildError::Definition {
+            tool: name.clone(),
+            reason,
+        };
         if let Some(server) = name.strip_prefix(MCP_PREFIX) {
-            let tools = dependencies.servers.all(server);
-            let tools = tools.map_err(|reason| definition_error(name, reason))?;
+            let tools = dependencies.servers.all(server).map_err(error)?;
             return Ok(toolbox.with_group(name, tools));
         }
         let def = pack.tool(name);
         let def = def.ok_or_else(|| ToolBuildError::Unknown(name.clone()))?;
-        Ok(toolbox.with(build(def, dependencies)?)?)
+        Ok(toolbox.with(build(def, dependencies).map_err(error)?)?)
     })
 }
 
-/// Makes one tool of a pack.
-fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>, ToolBuildError> {
-    let ToolDependencies {
-        connector,
-        clock,
-        mint,
-        dialer,
-        runner,
-        servers,
-    } = dependencies;
-    let schema_error = |error: InputSchemaError| ToolBuildError::Schema {
-        tool: def.name.clone(),
-        reason: error.0,
-    };
-    let definition_error = |reason: String| definition_error(&def.name, reason);
+/// Makes one tool of a pack. The error says what is wrong and what to do.
+fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>, String> {
+    let registry = &dependencies.connector.registry;
+    let mint = &dependencies.mint;
     let tool = match &def.kind {
         ToolKind::Ccs {
             enricher_id,
             domain_type,
         } => {
-            let enricher = connector.enricher(domain_type, enricher_id);
-            let enricher = enricher.ok_or_else(|| ToolBuildError::Enricher {
-                tool: def.name.clone(),
-                enricher_id: enricher_id.clone(),
-                domain_type: domain_type.clone(),
-            })?;
-            EnricherTool::build(def, enricher, connector).map_err(schema_error)?
+            let enricher = registry.get(domain_type, enricher_id);
+            let missing = || format!("no enricher `{enricher_id}` returns `{domain_type}`");
+            let enricher = enricher.ok_or_else(missing)?;
+            EnricherTool::build(def, enricher, &dependencies.connector).checked()
         }
         ToolKind::Render { data_type, shape } => {
-            let enrichers = connector.of_domain(data_type);
-            RenderTool::build(def, (data_type, *shape), enrichers, mint)
+            let enrichers = registry.of_domain(data_type);
+            let tool = RenderTool::build(def, (data_type, *shape), enrichers, mint);
+            return Ok(Arc::new(tool));
         }
         ToolKind::Direct(function) => {
-            let inner: Arc<dyn Tool> = match function {
-                BuiltinFunction::Clock => Arc::new(ClockTool::new(Arc::clone(clock))),
-                BuiltinFunction::Echo => Arc::new(EchoTool),
-                BuiltinFunction::Sleep => Arc::new(SleepTool),
-                BuiltinFunction::Fail => Arc::new(FailTool),
-                BuiltinFunction::Burst => Arc::new(BurstTool::new(Arc::clone(mint))),
-                BuiltinFunction::EmitStatus => Arc::new(EmitStatusTool),
-                BuiltinFunction::LlmFeedback => Arc::new(FeedbackTool),
-            };
-            RenamedTool::build(def, inner)
+            let tool = builtin(*function, &dependencies.clock, mint);
+            return Ok(Arc::new(tool.renamed(def)));
         }
-        ToolKind::Http(http) => {
-            let tool = HttpTool::build(def, http, dialer).map_err(definition_error)?;
-            tool.checked().map_err(schema_error)?
-        }
+        ToolKind::Mcp { server, tool } => return dependencies.servers.tool(def, server, tool),
+        ToolKind::Http(http) => HttpTool::build(def, http, &dependencies.dialer)?.checked(),
         ToolKind::Process(process) => {
-            let tool = ProcessTool::build(def, process, runner);
-            let tool = tool.map_err(|error| definition_error(error.to_string()))?;
-            tool.checked().map_err(schema_error)?
+            ProcessTool::build(def, process, &dependencies.runner)?.checked()
         }
-        ToolKind::Mcp { server, tool } => {
-            let tool = servers.tool(def, server, tool);
-            return tool.map_err(definition_error);
-        }
-        ToolKind::Delegate { agent } => {
-            let tool = DelegateTool::build(def, agent);
-            tool.checked().map_err(schema_error)?
-        }
+        ToolKind::Delegate { agent } => DelegateTool::build(def, agent).checked(),
     };
+    let tool = tool.map_err(|error| format!("its input_schema cannot be used: {error}"))?;
     Ok(Arc::new(tool))
-}
-
-fn definition_error(tool: &str, reason: String) -> ToolBuildError {
-    ToolBuildError::Definition {
-        tool: tool.to_owned(),
-        reason,
-    }
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ pub(crate) fn run_invocation(
     let live = LiveTask::begin();
     let work = async move {
         let _live = live;
-        let _child_task = invocation.tool_context.wards.enter()?;
+        let _child_task = invocation.tool_context.child_tasks.enter()?;
         answer_with_watchdog(invocation).await
     };
     ambient::scope(emitter, work).instrument(span)

@@ -150,7 +150,7 @@ pub(crate) fn tool_context_of(
         trace,
         items: ItemStore::new(),
         definition: definition.to_owned(),
-        wards: Arc::clone(&turn.child_tasks),
+        child_tasks: Arc::clone(&turn.child_tasks),
         delegate: Arc::clone(&turn.delegate),
     })
 }

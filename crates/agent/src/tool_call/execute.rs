@@ -194,7 +194,7 @@ fn run_tool(
         let execution = async {
             // A cancel may have come since `tool.called` became durable: the session is about to drop
             // the turn.
-            let Ok(_child_task) = call.context.wards.enter() else {
+            let Ok(_child_task) = call.context.child_tasks.enter() else {
                 return pending().await;
             };
             tool.run(call).await

@@ -243,7 +243,7 @@ fn other_responses_are_not_redirects() {
 #[test]
 fn redirects_are_counted() {
     let mut request = request(HttpMethod::Get, "https://a.example/");
-    request.redirects_max = 2;
+    request.redirects_max = Some(2);
     let first = request.url.clone();
     for expected in [Ok(true), Ok(true), Err(DialError::TooManyRedirects)] {
         let redirect_target = follow_redirect(&mut request, 302, Some(b"/"), &first, &[]);

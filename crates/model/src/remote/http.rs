@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use turnwire_dial::{
-    DialError, Dialer, InvalidHeader, RequestHeaders, StreamRequest, StreamingResponse, Url,
+    DialError, Dialer, HttpMethod, HttpRequest, InvalidHeader, RequestHeaders, StreamingResponse,
+    Url,
 };
 use turnwire_event::code::LlmErrorClass;
 use zeroize::Zeroizing;
@@ -74,7 +75,7 @@ impl ModelHttpTransport {
         })
     }
 
-    fn outgoing(&self, request: TransportRequest) -> Result<StreamRequest, ModelError> {
+    fn outgoing(&self, request: TransportRequest) -> Result<HttpRequest, ModelError> {
         let url = Url::parse(&format!("{}{}", self.base_url, request.path)).ok();
         // Without the `/` the path would extend the host name.
         let url = url.filter(|_| request.path.starts_with('/'));
@@ -83,16 +84,20 @@ impl ModelHttpTransport {
             RequestHeaders::new(request_headers.map(|(name, value)| (*name, value.as_str())));
         let internal_error = |place| ModelError::from(LlmErrorClass::Internal).with_location(place);
         let request_headers = request_headers.map_err(|_| internal_error("header"))?;
-        Ok(StreamRequest {
-            url: url.ok_or(internal_error("address"))?,
+        let url = url.ok_or(internal_error("address"))?;
+        Ok(HttpRequest {
             headers: self
                 .dialect_headers
                 .clone()
                 .with(request_headers)
                 .with(self.operator_headers.clone()),
-            body: request.body,
+            accept: "text/event-stream".into(),
+            body: Some(request.body),
             connect: self.connect,
-            first_byte: self.first_byte,
+            timeout: self.first_byte,
+            max_bytes: usize::MAX,
+            redirects_max: None,
+            ..HttpRequest::new(HttpMethod::Post, url)
         })
     }
 }
@@ -102,7 +107,7 @@ impl ModelTransport for ModelHttpTransport {
         let dialer = Arc::clone(&self.dialer);
         let outgoing = self.outgoing(request);
         Box::pin(async move {
-            let incoming = dialer.post_streaming(outgoing?).await;
+            let incoming = dialer.send_streaming(outgoing?).await;
             let incoming = incoming.map_err(model_error)?;
             Ok(TransportResponse {
                 status: incoming.status(),

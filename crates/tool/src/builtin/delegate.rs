@@ -5,6 +5,7 @@
 //! ```
 //! The model gets the last message of the worker and nothing before it (S3-089, S3-090).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,14 +15,13 @@ use turnwire_event::port::{Emission, EmitRefusal, WorkerEnd, WorkerRefusal, Work
 use turnwire_event::{Actor, Body, Position, SessionId};
 use turnwire_pack::ToolDef;
 
-use crate::input::InputFields;
-use crate::pack_tool::{PackTool, ToolAction};
-use crate::tool::deliver;
-use crate::tool::{ToolFailure, ToolInvocation};
+use crate::input::{InputFields, object_schema};
+use crate::pack_tool::PackTool;
+use crate::tool::{ToolFailure, ToolInvocation, deliver};
 
 /// The default of `timeout_ms`: half of the time of a turn.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// Beyond the timeout of the worker, so that the worker ends first and says why: a worker that is
+/// Added to the timeout of the worker, so that the worker ends first and says why: a worker that is
 /// stopped may have to kill programs, and so may its own workers.
 const MARGIN: Duration = Duration::from_secs(30);
 /// Characters of a task: several pages.
@@ -40,11 +40,10 @@ impl DelegateTool {
         let mut def = def.clone();
         def.input_schema = input_schema();
         let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
-        let action = Self {
-            agent: agent.to_owned(),
-            timeout,
-        };
-        PackTool::new(def, ToolType::Delegate, Some(timeout + MARGIN), action)
+        let agent = agent.to_owned();
+        let action = Arc::new(Self { agent, timeout });
+        let run = move |call| Arc::clone(&action).run(call);
+        PackTool::new(def, ToolType::Delegate, Some(timeout + MARGIN), run)
     }
 
     fn failure(&self, mode: FailureMode) -> ToolFailure {
@@ -60,10 +59,8 @@ impl DelegateTool {
             FailureMode::Error => ToolFailure::internal("The worker failed and has no result."),
         }
     }
-}
 
-impl ToolAction for DelegateTool {
-    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+    async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let task = task(&call.input)?;
         let delegate = &call.context.delegate;
         let id = delegate.reserve().map_err(|error| no_worker(&error))?;
@@ -106,27 +103,22 @@ impl ToolAction for DelegateTool {
 }
 
 fn input_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {"task": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": TASK_CHARS_MAX,
-            "description": "What to do, in plain words and with all that must be known: the \
-                            worker sees nothing else.",
-        }},
-        "required": ["task"],
-        "additionalProperties": false,
-    })
+    let task = json!({"task": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": TASK_CHARS_MAX,
+        "description": "What to do, in plain words and with all that must be known: the \
+                        worker sees nothing else.",
+    }});
+    object_schema(task, &["task"])
 }
 
 fn task(input: &Value) -> Result<String, ToolFailure> {
     let task = InputFields::new(input, &["task"])?.text("task")?;
-    let is_too_long = task.chars().nth(TASK_CHARS_MAX).is_some();
-    if task.trim().is_empty() || is_too_long {
-        let message = format!("`task` must have from 1 to {TASK_CHARS_MAX} characters.");
-        return Err(ToolFailure::invalid_input(message));
-    }
+    let is_short = task.chars().nth(TASK_CHARS_MAX).is_none();
+    ToolFailure::require(is_short && !task.trim().is_empty(), || {
+        format!("`task` must have from 1 to {TASK_CHARS_MAX} characters.")
+    })?;
     Ok(task.to_owned())
 }
 

@@ -2,76 +2,55 @@
 
 use serde_json::{Value, json};
 use turnwire_event::body::feedback::FeedbackRecorded;
-use turnwire_event::code::ToolErrorClass;
-use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::{Actor, Body};
+use turnwire_pack::BuiltinFunction;
 
-use crate::input::InputFields;
-use crate::tool::deliver;
-use crate::tool::{Tool, ToolFailure, ToolInvocation};
+use crate::input::{InputFields, object_schema};
+use crate::pack_tool::PackTool;
+use crate::tool::{ToolFailure, ToolInvocation};
 
-/// Of a rating: a word or a number.
+const NAME: &str = "llm_feedback";
+/// The limit of a rating: a word or a number.
 const RATING_CHARS_MAX: usize = 64;
-/// Of a comment, which is stored with the turn.
+/// The limit of a comment, which is stored with the turn.
 const COMMENT_CHARS_MAX: usize = 2_000;
 
-/// Emits `feedback.recorded` with a rating and a comment.
-pub(crate) struct FeedbackTool;
+/// A tool that emits `feedback.recorded` with a rating and a comment.
+pub(super) fn feedback() -> PackTool {
+    let properties = json!({
+        "rating": {"type": "string", "maxLength": RATING_CHARS_MAX},
+        "comment": {"type": "string", "maxLength": COMMENT_CHARS_MAX},
+    });
+    PackTool::builtin(
+        BuiltinFunction::LlmFeedback,
+        NAME,
+        "Keeps what the person said they thought of an answer: a rating, and a comment if they gave one.",
+        object_schema(properties, &["rating"]),
+        run,
+    )
+}
 
-impl Tool for FeedbackTool {
-    fn name(&self) -> &str {
-        "llm_feedback"
-    }
-
-    fn description(&self) -> &str {
-        "Keeps what the person said they thought of an answer: a rating, and a comment if they gave one."
-    }
-
-    fn input_schema(&self) -> Value {
-        json!({
-            "type": "object",
-            "properties": {
-                "rating": {"type": "string", "maxLength": RATING_CHARS_MAX},
-                "comment": {"type": "string", "maxLength": COMMENT_CHARS_MAX},
-            },
-            "required": ["rating"],
-            "additionalProperties": false,
-        })
-    }
-
-    fn run(&self, call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
-        Box::pin(async move {
-            let input = InputFields::new(&call.input, &["rating", "comment"])?;
-            let rating = checked_text("rating", input.text("rating")?, RATING_CHARS_MAX)?;
-            let comment = input
-                .optional_text("comment")?
-                .map(|comment| checked_text("comment", comment, COMMENT_CHARS_MAX))
-                .transpose()?;
-            let body = Body::FeedbackRecorded(FeedbackRecorded {
-                message_id: None,
-                turn_id: Some(call.context.turn_id),
-                rating,
-                comment,
-            });
-            let emission = Emission {
-                trace: call.context.trace.clone(),
-                ..Emission::new(Actor::tool("llm_feedback"), body)
-            };
-            match deliver(&*call.emitter, emission).await {
-                Ok(_) => Ok(json!("kept")),
-                Err(refusal) => {
-                    let message = format!("Not recorded: {refusal}.");
-                    Err(ToolFailure::new(ToolErrorClass::Cancelled, message))
-                }
-            }
-        })
-    }
+async fn run(call: ToolInvocation) -> Result<Value, ToolFailure> {
+    let input = InputFields::new(&call.input, &["rating", "comment"])?;
+    let rating = checked_text("rating", input.text("rating")?, RATING_CHARS_MAX)?;
+    let comment = input
+        .optional_text("comment")?
+        .map(|comment| checked_text("comment", comment, COMMENT_CHARS_MAX))
+        .transpose()?;
+    let body = Body::FeedbackRecorded(FeedbackRecorded {
+        message_id: None,
+        turn_id: Some(call.context.turn_id),
+        rating,
+        comment,
+    });
+    let emitted = call.emit(Actor::tool(NAME), body).await;
+    emitted.map_err(|refusal| ToolFailure::refused("recorded", refusal))?;
+    Ok(json!("kept"))
 }
 
 fn checked_text(key: &str, text: &str, chars_max: usize) -> Result<String, ToolFailure> {
-    if (1..=chars_max).contains(&text.chars().count()) {
-        return Ok(text.to_owned());
-    }
-    let message = format!("`{key}` must have 1 to {chars_max} characters.");
-    Err(ToolFailure::invalid_input(message))
+    ToolFailure::require((1..=chars_max).contains(&text.chars().count()), || {
+        format!("`{key}` must have 1 to {chars_max} characters.")
+    })?;
+    Ok(text.to_owned())
 }

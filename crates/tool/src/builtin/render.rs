@@ -13,16 +13,16 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
 use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
-use turnwire_event::code::{ToolErrorClass, ToolType};
+use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, EmitRefusal};
 use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{Actor, Body, ContentBlock, IdGenerator, MessageId, Role};
 use turnwire_pack::{RenderShape, ToolDef};
 
 use crate::data_service::EnricherType;
-use crate::pack_tool::{PackTool, ToolAction};
-use crate::tool::deliver;
-use crate::tool::{ToolFailure, ToolInvocation};
+use crate::input::object_schema;
+use crate::pack_tool::PackTool;
+use crate::tool::{ToolFailure, ToolInvocation, deliver};
 
 use selection::{ITEMS_MAX, ItemSelection};
 
@@ -49,15 +49,36 @@ impl RenderTool {
         }
         // Showing something needs no approval.
         def.approval = false;
-        let action = Self {
+        let action = Arc::new(Self {
             name: def.name.clone(),
             data_type: data_type.to_owned(),
             shape,
             enrichers,
             mint: Arc::clone(mint),
-        };
+        });
         let timeout = def.timeout_ms.map(Duration::from_millis);
-        PackTool::new(def, ToolType::Render, timeout, action)
+        let run = move |call| Arc::clone(&action).run(call);
+        PackTool::new(def, ToolType::Render, timeout, run)
+    }
+
+    async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let (data_type, enrichers) = (&self.data_type, &self.enrichers);
+        let read = match self.shape {
+            RenderShape::List => ItemSelection::list,
+            RenderShape::Single => ItemSelection::one,
+        };
+        let selection = read(&call.input, data_type, enrichers, &call.context)?;
+        let result = json!({
+            "shown": selection.items.len(),
+            "type": data_type,
+            "ids": selection.ids,
+        });
+        let emitted = match self.shape {
+            RenderShape::List => self.emit_list(&call, selection).await,
+            RenderShape::Single => self.emit_component(&call, selection).await,
+        };
+        emitted.map_err(|refusal| ToolFailure::refused("shown", refusal))?;
+        Ok(result)
     }
 
     async fn emit_list(
@@ -132,33 +153,8 @@ impl RenderTool {
             trace: call.context.trace.clone(),
             ..Emission::new(Actor::tool(&self.name), body)
         };
-        deliver(&*call.emitter, emission).await.map(|_| ())
-    }
-}
-
-impl ToolAction for RenderTool {
-    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
-        let (data_type, enrichers) = (&self.data_type, &self.enrichers);
-        let selection = match self.shape {
-            RenderShape::List => {
-                ItemSelection::list(&call.input, data_type, enrichers, &call.context)
-            }
-            RenderShape::Single => {
-                ItemSelection::one(&call.input, data_type, enrichers, &call.context)
-            }
-        }?;
-        let result = json!({
-            "shown": selection.items.len(),
-            "type": data_type,
-            "ids": selection.ids,
-        });
-        let emitted = match self.shape {
-            RenderShape::List => self.emit_list(&call, selection).await,
-            RenderShape::Single => self.emit_component(&call, selection).await,
-        };
-        emitted.map(|()| result).map_err(|refusal| {
-            ToolFailure::new(ToolErrorClass::Cancelled, format!("Not shown: {refusal}."))
-        })
+        deliver(&*call.emitter, emission).await?;
+        Ok(())
     }
 }
 
@@ -187,7 +183,7 @@ fn schema(shape: RenderShape) -> Value {
             },
         }),
     };
-    json!({"type": "object", "properties": properties, "additionalProperties": false})
+    object_schema(properties, &[])
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_event::{Actor, Body};
 use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
 
-use crate::builtin::{EmitStatusTool, FeedbackTool, RenamedTool};
-use crate::test_support::{EventSink, call, context};
+use crate::builtin::emit_status::emit_status;
+use crate::builtin::feedback::feedback;
+use crate::tests::support::{EventSink, call, context};
 use crate::tool::{Tool, ToolFailure};
 
 async fn run(tool: &dyn Tool, input: Value) -> (Result<Value, ToolFailure>, Vec<(Actor, Body)>) {
@@ -27,7 +28,7 @@ async fn run(tool: &dyn Tool, input: Value) -> (Result<Value, ToolFailure>, Vec<
 #[tokio::test]
 async fn status_has_the_agent_as_actor_and_any_id() {
     for id in ["searching_offers", "made_up", ""] {
-        let (result, events) = run(&EmitStatusTool, json!({"event_id": id})).await;
+        let (result, events) = run(&emit_status(), json!({"event_id": id})).await;
         assert_eq!(result, Ok(json!("noted")));
         let emitted = StatusEmitted {
             event_id: id.to_owned(),
@@ -43,7 +44,7 @@ async fn status_has_the_agent_as_actor_and_any_id() {
     own.agent = None;
     let mut call = call(json!({"event_id": "thinking"}), &sink);
     call.context = Arc::new(own);
-    assert!(EmitStatusTool.run(call).await.is_ok());
+    assert!(emit_status().run(call).await.is_ok());
     assert_eq!(sink.emissions()[0].actor, Actor::ORCHESTRATOR);
 }
 
@@ -51,7 +52,7 @@ async fn status_has_the_agent_as_actor_and_any_id() {
 #[tokio::test]
 async fn feedback_is_recorded_about_the_turn() {
     let input = json!({"rating": "up", "comment": "found it at once"});
-    let (result, events) = run(&FeedbackTool, input).await;
+    let (result, events) = run(&feedback(), input).await;
     assert_eq!(result, Ok(json!("kept")));
     let recorded = FeedbackRecorded {
         message_id: None,
@@ -66,14 +67,14 @@ async fn feedback_is_recorded_about_the_turn() {
 #[tokio::test]
 async fn invalid_inputs_emit_nothing() {
     let cases: [(&dyn Tool, Value); 7] = [
-        (&EmitStatusTool, json!({})),
-        (&EmitStatusTool, json!({"event_id": 5})),
-        (&EmitStatusTool, json!({"event_id": "x".repeat(129)})),
-        (&FeedbackTool, json!({})),
-        (&FeedbackTool, json!({"rating": ""})),
-        (&FeedbackTool, json!({"rating": "up", "turn_id": "another"})),
+        (&emit_status(), json!({})),
+        (&emit_status(), json!({"event_id": 5})),
+        (&emit_status(), json!({"event_id": "x".repeat(129)})),
+        (&feedback(), json!({})),
+        (&feedback(), json!({"rating": ""})),
+        (&feedback(), json!({"rating": "up", "turn_id": "another"})),
         (
-            &FeedbackTool,
+            &feedback(),
             json!({"rating": "up", "comment": "x".repeat(2_001)}),
         ),
     ];
@@ -88,8 +89,8 @@ async fn invalid_inputs_emit_nothing() {
 #[tokio::test]
 async fn cancelled_turn_refuses_status_and_feedback() {
     let cases: [(&dyn Tool, Value); 2] = [
-        (&EmitStatusTool, json!({"event_id": "x"})),
-        (&FeedbackTool, json!({"rating": "up"})),
+        (&emit_status(), json!({"event_id": "x"})),
+        (&feedback(), json!({"rating": "up"})),
     ];
     for (tool, input) in cases {
         let failure = tool.run(call(input, &EventSink::with_room(0))).await;
@@ -111,10 +112,10 @@ fn missing_texts_of_a_pack_are_those_of_the_builtin() {
         timeout_ms: None,
         remember: false,
     };
-    let tool = RenamedTool::build(&bare, Arc::new(FeedbackTool));
+    let tool = feedback().renamed(&bare);
     assert_eq!(tool.name(), "rate");
-    assert_eq!(tool.description(), FeedbackTool.description());
-    assert_eq!(tool.input_schema(), FeedbackTool.input_schema());
+    assert_eq!(tool.description(), feedback().description());
+    assert_eq!(tool.input_schema(), feedback().input_schema());
     assert_eq!(
         (tool.status(), tool.remember(), tool.timeout()),
         (None, false, None)
@@ -128,7 +129,7 @@ fn missing_texts_of_a_pack_are_those_of_the_builtin() {
         approval: true,
         ..bare
     };
-    let tool = RenamedTool::build(&full, Arc::new(FeedbackTool));
+    let tool = feedback().renamed(&full);
     assert_eq!(tool.description(), "Rates.");
     assert_eq!(tool.input_schema(), json!({"type": "object"}));
     assert_eq!(tool.status(), Some("rating"));

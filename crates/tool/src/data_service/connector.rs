@@ -21,25 +21,24 @@ use turnwire_pack::{AgentDefinition, DataService, Enricher, Pack};
 use crate::data_service::envelope::EnvelopeVerifier;
 use crate::data_service::metrics;
 use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherType};
-use crate::data_service::request::EnricherRequest;
-use crate::data_service::transport::{CALL_MAX, RestTransport, ServiceTransport};
+use crate::data_service::request::request_body;
+use crate::data_service::transport::{CALL_MAX, ServiceTransport, rest_transport};
 use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
-use crate::tool::LiveTask;
-use crate::tool::ToolContext;
+use crate::tool::{LiveTask, ToolContext};
 
 /// Concurrent calls, including those of dropped tools: many cancelled turns must not become many
 /// requests.
 const CALLS_MAX: usize = 256;
 
-/// The transport to a service behind the MCP server of a name, or why there is none.
+/// The [`ServiceTransport`] to a service behind the MCP server of a name, or why there is none.
 pub type McpServiceLookup<'a> =
-    dyn Fn(&str, &DataService) -> Result<Arc<dyn ServiceTransport>, String> + 'a;
+    dyn Fn(&str, &DataService) -> Result<Arc<ServiceTransport>, String> + 'a;
 
-/// The data services of a pack.
+/// The data services of a [`Pack`].
 pub struct Connector {
-    registry: EnricherRegistry,
+    pub(crate) registry: EnricherRegistry,
     /// By the name of the service.
-    transports: HashMap<String, Arc<dyn ServiceTransport>>,
+    transports: HashMap<String, Arc<ServiceTransport>>,
     verifier: Arc<dyn EnvelopeVerifier>,
     /// The vertical of each sub-agent, a label of metrics.
     verticals: HashMap<String, String>,
@@ -55,42 +54,37 @@ impl Connector {
         behind_server: &McpServiceLookup<'_>,
         verifier: Arc<dyn EnvelopeVerifier>,
     ) -> Result<Self, ConnectorError> {
-        let mut connector = Self::with_transports(
-            &pack.services,
-            &pack.enrichers,
-            verifier,
-            |name, service| match &service.mcp {
-                None => Ok(Arc::new(RestTransport::new(name, service, &dialer)?)),
-                Some(server) => behind_server(server, service).map_err(|reason| {
-                    let service = name.to_owned();
-                    ConnectorError::McpServer { service, reason }
-                }),
-            },
-        )?;
+        let transport = |service: &DataService| match &service.mcp {
+            None => rest_transport(service, &dialer),
+            Some(server) => behind_server(server, service),
+        };
+        let (services, enrichers) = (&pack.services, &pack.enrichers);
+        let mut connector = Self::with_transports(services, enrichers, verifier, transport)?;
         let vertical = |agent: &AgentDefinition| Some((agent.id.clone(), agent.vertical.clone()?));
         connector.verticals = pack.agents.iter().filter_map(vertical).collect();
         Ok(connector)
     }
 
-    /// Services over any transport, without verticals.
+    /// Services over any [`ServiceTransport`], without verticals.
     pub(crate) fn with_transports(
         services: &BTreeMap<String, DataService>,
         enrichers: &[Enricher],
         verifier: Arc<dyn EnvelopeVerifier>,
-        mut transport: impl FnMut(
-            &str,
-            &DataService,
-        ) -> Result<Arc<dyn ServiceTransport>, ConnectorError>,
+        transport: impl Fn(&DataService) -> Result<Arc<ServiceTransport>, String>,
     ) -> Result<Self, ConnectorError> {
-        let transports = services
-            .iter()
-            .map(|(name, service)| Ok((name.clone(), transport(name, service)?)))
-            .collect::<Result<HashMap<_, _>, _>>()?;
-        if let Some(enricher) = enrichers
-            .iter()
-            .find(|enricher| !transports.contains_key(&enricher.service))
-        {
-            return Err(ConnectorError::Service(enricher.enricher_id.clone()));
+        let transports = services.iter().map(|(name, service)| {
+            let service_error = |reason| ConnectorError::Service {
+                service: name.clone(),
+                reason,
+            };
+            let transport = transport(service).map_err(service_error)?;
+            Ok((name.clone(), transport))
+        });
+        let transports = transports.collect::<Result<HashMap<_, _>, _>>()?;
+        let has_service = |enricher: &&Enricher| transports.contains_key(&enricher.service);
+        if let Some(enricher) = enrichers.iter().find(|enricher| !has_service(enricher)) {
+            let reason = "there is no such service";
+            return Err(ConnectorError::enricher(enricher, reason));
         }
         metrics::register();
         Ok(Self {
@@ -100,20 +94,6 @@ impl Connector {
             verticals: HashMap::new(),
             slots: Arc::new(Semaphore::new(CALLS_MAX)),
         })
-    }
-
-    /// The enricher of a pair, if it is registered.
-    pub(crate) fn enricher(
-        &self,
-        domain_type: &str,
-        enricher_id: &str,
-    ) -> Option<&Arc<EnricherType>> {
-        self.registry.get(domain_type, enricher_id)
-    }
-
-    /// Every enricher of a domain type.
-    pub(crate) fn of_domain(&self, domain_type: &str) -> Vec<Arc<EnricherType>> {
-        self.registry.of_domain(domain_type)
     }
 
     /// Asks `enricher` for `params` on behalf of the turn's owner and waits at most `wait`.
@@ -142,15 +122,13 @@ impl Connector {
         enricher: &Arc<EnricherType>,
         params: &Map<String, Value>,
     ) -> Result<ServiceData, ServiceFailure> {
-        let Some(transport) = self.transports.get(&enricher.service) else {
-            return Err(ServiceFailure::Internal);
-        };
-        let request = EnricherRequest::new(context, enricher, params).to_bytes();
+        let transport = self.transports.get(&enricher.def.service);
+        let transport = transport.ok_or(ServiceFailure::Internal)?;
+        let request = request_body(context, enricher, params);
         // Nothing has been sent yet: dropping the future here drops the request.
-        let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-            return Err(ServiceFailure::Internal);
-        };
-        let sending = transport.send(request);
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = slot.map_err(|_| ServiceFailure::Internal)?;
+        let sending = transport(request);
         let (context, enricher) = (Arc::clone(context), Arc::clone(enricher));
         let verifier = Arc::clone(&self.verifier);
         let span = span(&enricher);
@@ -183,8 +161,8 @@ impl Connector {
 fn span(enricher: &EnricherType) -> tracing::Span {
     tracing::debug_span!(
         "ccs.call",
-        enricher_id = %enricher.enricher_id,
-        domain_type = %enricher.domain_type,
+        enricher_id = %enricher.def.enricher_id,
+        domain_type = %enricher.def.domain_type,
         cached = tracing::field::Empty,
         cacheable = tracing::field::Empty,
         ttl = tracing::field::Empty,

@@ -22,7 +22,7 @@ use principal::EnvelopePrincipal;
 /// The status that the service reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum EnvelopeStatus {
+pub(crate) enum EnvelopeStatus {
     /// The payload is complete.
     Ok,
     /// The payload is a part.
@@ -30,11 +30,6 @@ pub enum EnvelopeStatus {
     /// There is no usable payload, whatever the field contains.
     Error,
 }
-
-/// The bytes are not an envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an envelope")]
-pub struct NotAnEnvelope;
 
 /// The envelope is not for the principal of the turn. It does not say whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,26 +43,24 @@ pub enum PrincipalMismatch {
 }
 
 /// Why an envelope is rejected. A mismatch comes first: no other fault hides it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EnvelopeRejection {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EnvelopeRejection {
     /// The envelope is for another principal.
-    #[error(transparent)]
-    Mismatch(#[from] PrincipalMismatch),
-    /// The other fields are not those of an envelope.
-    #[error(transparent)]
-    NotAnEnvelope(#[from] NotAnEnvelope),
+    Mismatch(PrincipalMismatch),
+    /// The bytes, or the other fields, are not those of an envelope.
+    NotAnEnvelope,
 }
 
 /// The fields of the wire. Unknown fields are ignored.
 #[derive(Deserialize)]
-struct EnvelopeBody<'a> {
+pub(super) struct EnvelopeBody<'a> {
     enricher_id: String,
     domain_type: String,
     /// Already compared; listed here so that a duplicate is an error.
     #[serde(rename = "principal")]
     _principal: IgnoredAny,
-    version: String,
-    status: EnvelopeStatus,
+    pub(super) version: String,
+    pub(super) status: EnvelopeStatus,
     /// Not parsed (S2-041): whether a part was critical is for the producer to decide.
     #[serde(default, rename = "partial")]
     _partial: IgnoredAny,
@@ -111,69 +104,61 @@ impl EnvelopeVerifier for NoVerifier {
     }
 }
 
-/// An envelope that is not verified: it can only be verified or dropped.
-pub struct Envelope<'a> {
+/// An envelope that is not verified: [`Self::verify`] is the only way to its payload.
+pub(crate) struct Envelope<'a> {
     principal: EnvelopePrincipal,
     body: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
     /// Reads the principal of an envelope and nothing else.
-    pub fn read(body: &'a [u8]) -> Result<Self, NotAnEnvelope> {
-        let principal = EnvelopePrincipal::read(body).ok_or(NotAnEnvelope)?;
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, EnvelopeRejection> {
+        let principal = EnvelopePrincipal::read(body);
+        let principal = principal.ok_or(EnvelopeRejection::NotAnEnvelope)?;
         Ok(Self { principal, body })
     }
 
     /// Compares the principal, then parses the other fields, then asks the verifier.
-    pub fn verify(
+    pub(crate) fn verify(
         self,
         principal: &Principal,
         verifier: &dyn EnvelopeVerifier,
     ) -> Result<VerifiedEnvelope<'a>, EnvelopeRejection> {
-        let body = self.body;
         if !self.principal.is(principal.as_str()) {
-            return Err(PrincipalMismatch::Principal.into());
+            return Err(EnvelopeRejection::Mismatch(PrincipalMismatch::Principal));
         }
-        let fields: EnvelopeBody<'a> = serde_json::from_slice(body).map_err(|_| NotAnEnvelope)?;
-        verifier.verify(EnvelopeClaim {
+        let fields: EnvelopeBody<'a> =
+            serde_json::from_slice(self.body).map_err(|_| EnvelopeRejection::NotAnEnvelope)?;
+        let verified = verifier.verify(EnvelopeClaim {
             enricher_id: &fields.enricher_id,
             domain_type: &fields.domain_type,
             principal: principal.as_str(),
             version: &fields.version,
-            body,
-        })?;
+            body: self.body,
+        });
+        verified.map_err(EnvelopeRejection::Mismatch)?;
         Ok(VerifiedEnvelope { fields })
     }
 }
 
-/// An envelope for the principal of the turn.
-pub struct VerifiedEnvelope<'a> {
-    fields: EnvelopeBody<'a>,
+/// An envelope for the principal of the turn, made by [`Envelope::verify`] alone.
+pub(crate) struct VerifiedEnvelope<'a> {
+    pub(super) fields: EnvelopeBody<'a>,
 }
 
 impl VerifiedEnvelope<'_> {
     /// The domain type and the enricher.
-    pub fn pair(&self) -> (&str, &str) {
+    pub(crate) fn pair(&self) -> (&str, &str) {
         (&self.fields.domain_type, &self.fields.enricher_id)
     }
 
-    /// The version of the envelope.
-    pub fn version(&self) -> &str {
-        &self.fields.version
-    }
-
-    /// The status that the service reports.
-    pub fn status(&self) -> EnvelopeStatus {
-        self.fields.status
-    }
-
     /// The reason that the service gives for an error.
-    pub fn reason(&self) -> Option<&str> {
+    pub(crate) fn reason(&self) -> Option<&str> {
         self.fields.reason.as_str()
     }
 
     /// Parses the payload; `None` without one.
-    pub fn payload(&self) -> Option<Value> {
+    pub(crate) fn payload(&self) -> Option<Value> {
         // It is valid JSON; only its depth may exceed the parser's limit.
         let raw = self.fields.payload?;
         serde_json::from_str(raw.get()).ok()
@@ -189,21 +174,21 @@ impl VerifiedEnvelope<'_> {
                 .unwrap_or_default()
         };
         let (cache, timing) = (parse(self.fields.cache_meta), parse(self.fields.timing));
-        let record = |name: &'static str, value: &Value| {
-            if !value.is_null() {
-                let text: String = value.to_string().chars().take(TRACED_CHARS_MAX).collect();
-                span.record(name, text.as_str());
-            }
-        };
-        record("cached", &cache["cached"]);
-        record("cacheable", &cache["cacheable"]);
-        record("ttl", &cache["ttl"]);
-        record("cache_key", &cache["key"]);
-        record("total_ms", &timing["total_ms"]);
+        let fields = [
+            ("cached", &cache["cached"]),
+            ("cacheable", &cache["cacheable"]),
+            ("ttl", &cache["ttl"]),
+            ("cache_key", &cache["key"]),
+            ("total_ms", &timing["total_ms"]),
+        ];
+        for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+            let text: String = value.to_string().chars().take(TRACED_CHARS_MAX).collect();
+            span.record(name, text.as_str());
+        }
     }
 }
 
-/// Of one field of a span.
+/// The limit of one field of a span.
 const TRACED_CHARS_MAX: usize = 128;
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Metrics and log lines of calls to data services. They contain no payload, no principal and no
 //! address: everyone who reads logs may read them.
 
-use metrics::Label;
 use turnwire_event::code::Reason;
 use turnwire_event::metric;
 
@@ -24,7 +23,7 @@ pub(crate) fn record_failure(
     enricher: &EnricherType,
     context: &ToolContext,
 ) {
-    let enricher_id = enricher.enricher_id.as_str();
+    let enricher_id = enricher.def.enricher_id.as_str();
     match failure {
         ServiceFailure::Mismatch(mismatch) => {
             metrics::counter!(metric::PS6_PRINCIPAL_MISMATCH_TOTAL, "consumer" => CONSUMER)
@@ -32,7 +31,7 @@ pub(crate) fn record_failure(
             tracing::error!(
                 target: "security",
                 enricher_id,
-                service = %enricher.service,
+                service = %enricher.def.service,
                 session_id = %context.session_id,
                 turn_id = %context.turn_id,
                 "response of a data service dropped: {mismatch}"
@@ -50,7 +49,7 @@ pub(crate) fn record_failure(
             );
         }
         failure => {
-            tracing::warn!(enricher_id, service = %enricher.service, ?failure, "no data");
+            tracing::warn!(enricher_id, service = %enricher.def.service, ?failure, "no data");
         }
     }
 }
@@ -67,24 +66,12 @@ pub(crate) fn count_failed_call(
     enricher: &EnricherType,
     context: &ToolContext,
 ) {
-    let mut dimensions = metric::dimensions(&context.definition);
-    for (name, value) in &mut dimensions {
-        match *name {
-            "vertical" => vertical.clone_into(value),
-            "sub_agent_id" => {
-                let agent = context.agent.as_deref();
-                agent.unwrap_or_default().clone_into(value);
-            }
-            _ => {}
-        }
-    }
-    let mut labels: Vec<Label> = dimensions
-        .into_iter()
-        .map(|(name, value)| Label::new(name, value))
-        .collect();
-    labels.push(Label::new("enricher_id", enricher.enricher_id.clone()));
-    labels.push(Label::new("reason", code(reason)));
-    metrics::counter!(metric::STREAM_CCS_ERROR_TOTAL, labels).increment(1);
+    let agent = context.agent.as_deref().unwrap_or_default();
+    let dimensions = metric::dimensions_of(&context.definition, vertical, agent);
+    let mut labels = dimensions.to_vec();
+    labels.push(("enricher_id", enricher.def.enricher_id.clone()));
+    labels.push(("reason", code(reason)));
+    metrics::counter!(metric::STREAM_CCS_ERROR_TOTAL, &labels).increment(1);
 }
 
 /// The code of a reason on the wire.

@@ -8,89 +8,71 @@ use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 use turnwire_pack::{Enricher, complexity};
 
-/// The services or enrichers of a pack cannot be used. The check of a pack finds most of these
+/// Why there is no [`Connector`](super::Connector) for a pack. The check of a pack finds most of these
 /// errors earlier, with their position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectorError {
-    /// The `url` is not valid.
-    #[error("service `{0}`: its url is not an http or https address")]
-    Url(String),
-    /// The MCP server of the service does not enrich.
+    /// A service cannot be reached as it is defined.
     #[error("service `{service}`: {reason}")]
-    McpServer {
+    Service {
         /// The name of the service.
         service: String,
         /// What is wrong and what to do.
         reason: String,
     },
-    /// The service of an enricher is not defined.
-    #[error("enricher `{0}`: there is no such service")]
-    Service(String),
-    /// The version of an enricher has no major number.
-    #[error("enricher `{0}`: its version must be like 1.2.0")]
-    Version(String),
-    /// Two enrichers have the same domain type and id.
-    #[error("enricher `{0}`: there are two of the same domain type")]
-    Duplicate(String),
-    /// The `payload_schema` of an enricher is not valid.
-    #[error("enricher `{enricher_id}`: its payload_schema is not a JSON Schema: {reason}")]
-    Schema {
-        /// The enricher whose schema it is.
+    /// The definition of an enricher is not valid.
+    #[error("enricher `{enricher_id}`: {reason}")]
+    Enricher {
         enricher_id: String,
-        /// What is wrong with the schema.
+        /// The mistake in its definition, for the author of the pack.
         reason: String,
     },
 }
 
 impl ConnectorError {
+    pub(crate) fn enricher(def: &Enricher, reason: impl Into<String>) -> Self {
+        Self::Enricher {
+            enricher_id: def.enricher_id.clone(),
+            reason: reason.into(),
+        }
+    }
+
     /// The name of the service, if the error is about one.
     pub fn service(&self) -> Option<&str> {
         match self {
-            Self::Url(service) | Self::McpServer { service, .. } => Some(service),
-            Self::Service(_) | Self::Version(_) | Self::Duplicate(_) | Self::Schema { .. } => None,
+            Self::Service { service, .. } => Some(service),
+            Self::Enricher { .. } => None,
         }
     }
 }
 
-/// What one enricher returns.
+/// What one [`Enricher`] returns, with its compiled schemas.
 pub(crate) struct EnricherType {
-    pub(crate) enricher_id: String,
-    pub(crate) domain_type: String,
-    /// The service that has the enricher.
-    pub(crate) service: String,
-    /// The requested version of the envelope.
-    pub(crate) version: String,
+    pub(crate) def: Enricher,
     major: u64,
-    items: String,
-    item_id: String,
     payload: Option<Validator>,
     /// The payload schema with only the items required, for items without a payload.
     items_alone: Option<Validator>,
 }
 
 impl EnricherType {
-    fn new(enricher: &Enricher) -> Result<Self, ConnectorError> {
-        let schema = enricher.payload_schema.as_ref();
-        let compile = |schema: &Value| {
-            complexity::validator(schema).map_err(|error| ConnectorError::Schema {
-                enricher_id: enricher.enricher_id.clone(),
-                reason: error.to_string(),
+    fn new(def: &Enricher) -> Result<Self, ConnectorError> {
+        let error = |reason: String| ConnectorError::enricher(def, reason);
+        let compile = |schema: Value| {
+            let compiled = complexity::validator(&schema);
+            compiled.map_err(|reason| {
+                error(format!("its payload_schema is not a JSON Schema: {reason}"))
             })
         };
+        let schema = &def.payload_schema;
+        let items_alone = schema.as_ref();
+        let items_alone = items_alone.and_then(|schema| items_schema(schema, &def.items));
         Ok(Self {
-            enricher_id: enricher.enricher_id.clone(),
-            domain_type: enricher.domain_type.clone(),
-            service: enricher.service.clone(),
-            version: enricher.version.clone(),
-            major: major(&enricher.version)
-                .ok_or_else(|| ConnectorError::Version(enricher.enricher_id.clone()))?,
-            items: enricher.items.clone(),
-            item_id: enricher.item_id.clone(),
-            payload: schema.map(compile).transpose()?,
-            items_alone: schema
-                .and_then(|schema| items_schema(schema, &enricher.items))
-                .map(|schema| compile(&schema))
-                .transpose()?,
+            major: major(&def.version)
+                .ok_or_else(|| error("its version must be like 1.2.0".into()))?,
+            payload: schema.clone().map(compile).transpose()?,
+            items_alone: items_alone.map(compile).transpose()?,
+            def: def.clone(),
         })
     }
 
@@ -107,7 +89,9 @@ impl EnricherType {
     /// Whether `items` without a payload match the schema.
     pub(crate) fn are_valid_items(&self, items: &[Value]) -> bool {
         match (&self.items_alone, &self.payload) {
-            (Some(items_alone), _) => items_alone.is_valid(&json!({ self.items.as_str(): items })),
+            (Some(items_alone), _) => {
+                items_alone.is_valid(&json!({ self.def.items.as_str(): items }))
+            }
             (None, Some(payload)) => items.iter().all(|item| payload.is_valid(item)),
             (None, None) => true,
         }
@@ -115,13 +99,13 @@ impl EnricherType {
 
     /// The id of an item, if it has one.
     pub(crate) fn id_of(&self, item: &Value) -> Option<String> {
-        id_in(item, &self.item_id)
+        id_in(item, &self.def.item_id)
     }
 
     /// The items of a payload with their ids: those of its list, or the payload itself. Items without
     /// an id are left out.
     pub(crate) fn items_of<'a>(&self, payload: &'a Value) -> Vec<(String, &'a Value)> {
-        let list = payload.get(&self.items).unwrap_or(payload);
+        let list = payload.get(&self.def.items).unwrap_or(payload);
         let list = list
             .as_array()
             .map_or_else(|| std::slice::from_ref(payload), Vec::as_slice);
@@ -151,8 +135,7 @@ fn major(version: &str) -> Option<u64> {
     version.split('.').next()?.parse().ok()
 }
 
-/// The enrichers of a pack.
-#[derive(Default)]
+/// The [`EnricherType`]s of a pack.
 pub(crate) struct EnricherRegistry {
     pairs: HashMap<(String, String), Arc<EnricherType>>,
 }
@@ -162,11 +145,10 @@ impl EnricherRegistry {
         let mut pairs = HashMap::with_capacity(enrichers.len());
         for enricher in enrichers {
             let pair = (enricher.domain_type.clone(), enricher.enricher_id.clone());
-            if pairs
-                .insert(pair, Arc::new(EnricherType::new(enricher)?))
-                .is_some()
-            {
-                return Err(ConnectorError::Duplicate(enricher.enricher_id.clone()));
+            let replaced = pairs.insert(pair, Arc::new(EnricherType::new(enricher)?));
+            if replaced.is_some() {
+                let reason = "there are two of the same domain type";
+                return Err(ConnectorError::enricher(enricher, reason));
             }
         }
         Ok(Self { pairs })
@@ -180,7 +162,7 @@ impl EnricherRegistry {
 
     /// Every enricher of a domain type.
     pub(crate) fn of_domain(&self, domain_type: &str) -> Vec<Arc<EnricherType>> {
-        let of_domain = |enricher: &&Arc<EnricherType>| enricher.domain_type == domain_type;
+        let of_domain = |enricher: &&Arc<EnricherType>| enricher.def.domain_type == domain_type;
         self.pairs.values().filter(of_domain).cloned().collect()
     }
 }

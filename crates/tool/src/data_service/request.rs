@@ -2,9 +2,7 @@
 //! model wrote can change it (S2-047, S2-048).
 
 use bytes::Bytes;
-use serde::Serialize;
-use serde_json::{Map, Value};
-use turnwire_event::TraceContext;
+use serde_json::{Map, Value, json};
 
 use crate::data_service::registry::EnricherType;
 use crate::tool::ToolContext;
@@ -12,58 +10,26 @@ use crate::tool::ToolContext;
 /// The key of an input that is never sent as a parameter.
 const PRINCIPAL: &str = "principal";
 
-/// A request, with its fields in the order of the wire.
-#[derive(Debug, Serialize)]
-pub struct EnricherRequest<'a> {
-    /// The owner of the turn.
-    pub principal: &'a str,
-    /// The enricher that is asked.
-    pub enricher_id: &'a str,
-    /// The type of data that it returns.
-    pub domain_type: &'a str,
-    /// The envelope version that this side supports.
-    pub version: &'a str,
-    /// The parameters that the model wrote.
-    pub params: &'a Map<String, Value>,
-    /// The span of the call; empty without one.
-    pub trace: TraceFields<'a>,
-}
-
-/// The trace fields of a request.
-#[derive(Debug, Default, Serialize)]
-pub struct TraceFields<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trace_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub span_id: Option<&'a str>,
-}
-
-impl<'a> EnricherRequest<'a> {
-    /// A request to `enricher` on behalf of the turn's owner.
-    pub(crate) fn new(
-        context: &'a ToolContext,
-        enricher: &'a EnricherType,
-        params: &'a Map<String, Value>,
-    ) -> Self {
-        let trace = |trace: &'a TraceContext| TraceFields {
-            trace_id: Some(&trace.trace_id),
-            span_id: Some(&trace.span_id),
-        };
-        Self {
-            principal: context.owner.principal.as_str(),
-            enricher_id: &enricher.enricher_id,
-            domain_type: &enricher.domain_type,
-            version: &enricher.version,
-            params,
-            trace: context.trace.as_deref().map(trace).unwrap_or_default(),
-        }
-    }
-
-    /// The request as JSON.
-    pub(crate) fn to_bytes(&self) -> Bytes {
-        let json = serde_json::to_vec(self);
-        json.expect("texts and a JSON object are plain data").into()
-    }
+/// The request to `enricher` on behalf of the turn's owner, with its fields in the order of the
+/// wire. `trace` is empty if the [`ToolContext`] has no span.
+pub(crate) fn request_body(
+    context: &ToolContext,
+    enricher: &EnricherType,
+    params: &Map<String, Value>,
+) -> Bytes {
+    let trace = match &context.trace {
+        Some(trace) => json!({"trace_id": trace.trace_id, "span_id": trace.span_id}),
+        None => json!({}),
+    };
+    let request = json!({
+        "principal": context.owner.principal.as_str(),
+        "enricher_id": enricher.def.enricher_id,
+        "domain_type": enricher.def.domain_type,
+        "version": enricher.def.version,
+        "params": params,
+        "trace": trace,
+    });
+    request.to_string().into()
 }
 
 /// The input without a principal.

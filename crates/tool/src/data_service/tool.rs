@@ -13,14 +13,13 @@ use crate::data_service::registry::EnricherType;
 use crate::data_service::request::without_principal;
 use crate::data_service::transport::CALL_MAX;
 use crate::data_service::verdict::{ServiceData, ServiceFailure};
-use crate::input::InputSchemaError;
-use crate::pack_tool::{PackTool, ToolAction};
-use crate::tool::ToolContext;
-use crate::tool::{ServiceFault, ToolFailure, ToolInvocation};
+use crate::input::object;
+use crate::pack_tool::PackTool;
+use crate::tool::{ServiceFault, ToolContext, ToolFailure, ToolInvocation};
 
 /// The message for the model, whatever the cause (S2-040).
 const UNAVAILABLE: &str = "data unavailable";
-/// Beyond the timeout of a call, so that the call ends first and says why.
+/// Added to the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Asks one enricher through the [`Connector`].
@@ -35,34 +34,26 @@ impl EnricherTool {
         def: &ToolDef,
         enricher: &Arc<EnricherType>,
         connector: &Arc<Connector>,
-    ) -> Result<PackTool, InputSchemaError> {
+    ) -> PackTool {
         let timeout = def.timeout_ms.map_or(CALL_MAX, Duration::from_millis);
         let timeout = timeout.min(CALL_MAX);
-        let action = Self {
+        let action = Arc::new(Self {
             enricher: Arc::clone(enricher),
             connector: Arc::clone(connector),
             timeout,
-        };
-        PackTool::new(def.clone(), ToolType::Ccs, Some(timeout + MARGIN), action).checked()
-    }
-}
-
-impl ToolAction for EnricherTool {
-    fn clean_input(&self, input: Value) -> Value {
-        without_principal(input)
+        });
+        let run = move |call| Arc::clone(&action).run(call);
+        let mut tool = PackTool::new(def.clone(), ToolType::Ccs, Some(timeout + MARGIN), run);
+        tool.clean_input = without_principal;
+        tool
     }
 
-    async fn run(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
-        let ToolInvocation { input, context, .. } = invocation;
-        let Value::Object(params) = input else {
-            return Err(ToolFailure::invalid_input("The input must be an object."));
-        };
+    async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
+        let (params, context) = (object(&call.input)?, &call.context);
         let enricher = &self.enricher;
-        let data = self
-            .connector
-            .call(&context, enricher, &params, self.timeout);
+        let data = self.connector.call(context, enricher, params, self.timeout);
         match data.await {
-            Ok(data) => Ok(result(data, enricher, &context)),
+            Ok(data) => Ok(result(data, enricher, context)),
             Err(error) => Err(failure(error, enricher)),
         }
     }
@@ -72,7 +63,9 @@ impl ToolAction for EnricherTool {
 fn result(data: ServiceData, enricher: &EnricherType, context: &ToolContext) -> Value {
     let (ServiceData::Complete(payload) | ServiceData::Partial(payload)) = &data;
     for (id, item) in enricher.items_of(payload) {
-        context.items.put(&enricher.domain_type, &id, item.clone());
+        context
+            .items
+            .put(&enricher.def.domain_type, &id, item.clone());
     }
     match data {
         ServiceData::Complete(payload) => payload,
@@ -83,7 +76,7 @@ fn result(data: ServiceData, enricher: &EnricherType, context: &ToolContext) -> 
 fn failure(error: ServiceFailure, enricher: &EnricherType) -> ToolFailure {
     ToolFailure {
         fault: Some(ServiceFault {
-            enricher_id: enricher.enricher_id.clone(),
+            enricher_id: enricher.def.enricher_id.clone(),
             reason: error.reason(),
         }),
         ..ToolFailure::new(error.class(), UNAVAILABLE)

@@ -14,8 +14,8 @@ use crate::data_service::envelope::{
 use crate::data_service::registry::EnricherType;
 use crate::tool::json_bytes;
 
-/// Of a payload: an agent accepts a result of 1 MiB, including the text around it. A larger payload
-/// is a failure of the service.
+/// The limit of a payload: an agent accepts a result of 1 MiB, including the text around it. A
+/// larger payload is a failure of the service.
 const PAYLOAD_BYTES_MAX: usize = (1 << 20) - 1_024;
 
 /// The payload of a service.
@@ -69,16 +69,7 @@ impl ServiceFailure {
             Self::MissingPrincipal => Reason::InvalidRequest,
             Self::PrincipalRefused | Self::Mismatch(_) => Reason::Unauthorized,
             Self::Error(reason) => reason.unwrap_or(Reason::UpstreamUnavailable),
-            Self::Unreachable(_)
-            | Self::Http(_)
-            | Self::NotAnEnvelope
-            | Self::OtherEnricher
-            | Self::Version
-            | Self::UnknownReason
-            | Self::Empty
-            | Self::TooLarge
-            | Self::Schema
-            | Self::Internal => Reason::UpstreamUnavailable,
+            _ => Reason::UpstreamUnavailable,
         }
     }
 
@@ -100,8 +91,17 @@ impl From<DialError> for ServiceFailure {
     }
 }
 
+impl From<EnvelopeRejection> for ServiceFailure {
+    fn from(rejection: EnvelopeRejection) -> Self {
+        match rejection {
+            EnvelopeRejection::Mismatch(mismatch) => Self::Mismatch(mismatch),
+            EnvelopeRejection::NotAnEnvelope => Self::NotAnEnvelope,
+        }
+    }
+}
+
 /// Judges the response of `enricher` to a request on behalf of `principal`. The principal is
-/// compared first, so that no other fault can hide a mismatch.
+/// compared first, so that no other fault can hide a [`ServiceFailure::Mismatch`].
 pub(crate) fn judge(
     response: &JsonResponse,
     enricher: &EnricherType,
@@ -112,13 +112,7 @@ pub(crate) fn judge(
     if !(200..300).contains(&response.status) {
         return Err(status_failure(response));
     }
-    let envelope = Envelope::read(&response.body).map_err(|_| ServiceFailure::NotAnEnvelope)?;
-    let verified = envelope
-        .verify(principal, verifier)
-        .map_err(|rejection| match rejection {
-            EnvelopeRejection::Mismatch(mismatch) => ServiceFailure::Mismatch(mismatch),
-            EnvelopeRejection::NotAnEnvelope(_) => ServiceFailure::NotAnEnvelope,
-        })?;
+    let verified = Envelope::read(&response.body)?.verify(principal, verifier)?;
     verified.record(span);
     payload(&verified, enricher)
 }
@@ -141,13 +135,13 @@ fn payload(
     envelope: &VerifiedEnvelope<'_>,
     enricher: &EnricherType,
 ) -> Result<ServiceData, ServiceFailure> {
-    if envelope.pair() != (&enricher.domain_type, &enricher.enricher_id) {
+    if envelope.pair() != (&enricher.def.domain_type, &enricher.def.enricher_id) {
         return Err(ServiceFailure::OtherEnricher);
     }
-    if !enricher.supports(envelope.version()) {
+    if !enricher.supports(&envelope.fields.version) {
         return Err(ServiceFailure::Version);
     }
-    let completeness: fn(Value) -> ServiceData = match envelope.status() {
+    let completeness: fn(Value) -> ServiceData = match envelope.fields.status {
         EnvelopeStatus::Ok => ServiceData::Complete,
         EnvelopeStatus::Partial => ServiceData::Partial,
         EnvelopeStatus::Error => return Err(reported_failure(envelope.reason())),
@@ -164,13 +158,9 @@ fn payload(
 }
 
 fn reported_failure(reason: Option<&str>) -> ServiceFailure {
-    match reason {
-        None => ServiceFailure::Error(None),
-        Some(reason) => match serde_json::from_value(Value::from(reason)) {
-            Ok(reason) => ServiceFailure::Error(Some(reason)),
-            Err(_) => ServiceFailure::UnknownReason,
-        },
-    }
+    let reason = reason.map(|reason| serde_json::from_value(reason.into()));
+    let reason = reason.transpose();
+    reason.map_or(ServiceFailure::UnknownReason, ServiceFailure::Error)
 }
 
 #[cfg(test)]

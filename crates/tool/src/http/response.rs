@@ -1,5 +1,7 @@
 //! What the model gets of a response: its status and its body, and no header.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 use turnwire_dial::{DialError, HttpResponse};
 use turnwire_event::code::ToolErrorClass;
@@ -7,8 +9,9 @@ use turnwire_event::code::ToolErrorClass;
 use crate::secrets::Secrets;
 use crate::tool::ToolFailure;
 
-/// Of the body of an error response: enough to say what was wrong.
+/// The limit of the body of an error response: enough to say what was wrong.
 const ERROR_BYTES_MAX: usize = 2 * 1_024;
+
 /// The result, or the failure, of `response`.
 pub(super) fn result(response: &HttpResponse, secrets: &Secrets) -> Result<Value, ToolFailure> {
     let content_type = response.content_type();
@@ -45,21 +48,20 @@ const NOT_TEXT: &str = "The response is neither JSON nor text.";
 
 /// The failure without a response. Its text says nothing about the host.
 pub(super) fn failure(error: DialError) -> ToolFailure {
-    match error {
-        DialError::Refused => ToolFailure::internal("The address is not allowed."),
-        DialError::Timeout | DialError::ConnectTimeout => ToolFailure::new(
-            ToolErrorClass::Timeout,
-            "The service did not answer in time.",
-        ),
-        DialError::Unreachable | DialError::Setup => {
-            ToolFailure::internal("The service could not be reached.")
+    let message = match error {
+        DialError::Refused => "The address is not allowed.",
+        DialError::Timeout | DialError::ConnectTimeout => {
+            let message = "The service did not answer in time.";
+            return ToolFailure::new(ToolErrorClass::Timeout, message);
         }
+        DialError::Unreachable | DialError::Setup => "The service could not be reached.",
         DialError::TooLarge { max_bytes } => {
-            ToolFailure::internal(format!("The response is larger than {max_bytes} bytes."))
+            &format!("The response is larger than {max_bytes} bytes.")
         }
-        DialError::UnexpectedEncoding => ToolFailure::internal(NOT_TEXT),
-        DialError::TooManyRedirects => ToolFailure::internal("The service redirected too often."),
-    }
+        DialError::UnexpectedEncoding => NOT_TEXT,
+        DialError::TooManyRedirects => "The service redirected too often.",
+    };
+    ToolFailure::internal(message)
 }
 
 fn is_json(content_type: &str) -> bool {
@@ -68,21 +70,14 @@ fn is_json(content_type: &str) -> bool {
 
 /// The body, if it is text.
 fn text(response: &HttpResponse, content_type: &str) -> Option<String> {
-    match std::str::from_utf8(&response.body) {
-        Ok(text) => Some(text.to_owned()),
-        Err(_) if content_type.starts_with("text/") => {
-            Some(String::from_utf8_lossy(&response.body).into_owned())
-        }
-        Err(_) => None,
-    }
+    let text = String::from_utf8_lossy(&response.body);
+    // An owned text has replacement characters for bytes that are not UTF-8.
+    let is_text = matches!(text, Cow::Borrowed(_)) || content_type.starts_with("text/");
+    is_text.then(|| text.into_owned())
 }
 
 /// The beginning of `text`, in whole characters.
 fn excerpt(text: &str) -> &str {
     let text = text.trim();
-    let mut end = text.len().min(ERROR_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(ERROR_BYTES_MAX)]
 }

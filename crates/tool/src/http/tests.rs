@@ -12,7 +12,7 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::ToolKind;
 
 use super::*;
-use crate::test_support::{EventSink, call};
+use crate::tests::support::{EventSink, call};
 use crate::tool::Tool as _;
 
 use fake_site::{FakeSite, request};

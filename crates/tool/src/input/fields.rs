@@ -3,93 +3,95 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::tool::ToolFailure;
 
-/// An input whose fields all have expected names.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct InputFields<'a> {
-    fields: &'a Map<String, Value>,
+/// The fields of an input, which must be an object.
+pub(crate) fn object(input: &Value) -> Result<&Map<String, Value>, ToolFailure> {
+    let fields = input.as_object();
+    fields.ok_or_else(|| ToolFailure::invalid_input("The input must be an object."))
 }
 
+/// The JSON Schema of an input with these `properties` and no others.
+pub(crate) fn object_schema(properties: Value, required: &[&str]) -> Value {
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema["additionalProperties"] = json!(false);
+    schema
+}
+
+/// An input whose fields all have expected names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InputFields<'a>(&'a Map<String, Value>);
+
 impl<'a> InputFields<'a> {
-    /// Reads `value`, which must be an object with no other fields than `allowed`.
-    pub(crate) fn new(value: &'a Value, allowed: &[&str]) -> Result<Self, ToolFailure> {
-        let Value::Object(fields) = value else {
-            return Err(ToolFailure::invalid_input("The input must be an object."));
-        };
-        match fields.keys().find(|key| !allowed.contains(&key.as_str())) {
-            None => Ok(Self { fields }),
-            Some(_) if allowed.is_empty() => {
-                Err(ToolFailure::invalid_input("This tool takes no input."))
-            }
-            Some(_) => Err(ToolFailure::invalid_input(format!(
-                "The input may only have: {}.",
-                allowed.join(", ")
-            ))),
+    /// Reads `input`, which must be an object with no other fields than `allowed`.
+    pub(crate) fn new(input: &'a Value, allowed: &[&str]) -> Result<Self, ToolFailure> {
+        let fields = object(input)?;
+        if fields.keys().all(|key| allowed.contains(&key.as_str())) {
+            return Ok(Self(fields));
         }
+        Err(ToolFailure::invalid_input(match allowed {
+            [] => "This tool takes no input.".to_owned(),
+            _ => format!("The input may only have: {}.", allowed.join(", ")),
+        }))
+    }
+
+    /// The field `key`, if there is one; `read` returns `None` if the value is not `expected`.
+    fn optional<T>(
+        self,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<Option<T>, ToolFailure> {
+        let error = || ToolFailure::invalid_input(format!("`{key}` must be {expected}."));
+        let value = self.0.get(key);
+        value.map(|value| read(value).ok_or_else(error)).transpose()
+    }
+
+    fn required<T>(
+        self,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Result<T, ToolFailure> {
+        let error = || ToolFailure::invalid_input(format!("`{key}` is missing: {expected}."));
+        self.optional(key, expected, read)?.ok_or_else(error)
     }
 
     pub(crate) fn optional_text(self, key: &str) -> Result<Option<&'a str>, ToolFailure> {
-        match self.fields.get(key) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(ToolFailure::invalid_input(format!(
-                "`{key}` must be a string."
-            ))),
-        }
+        self.optional(key, "a string", Value::as_str)
     }
 
     pub(crate) fn text(self, key: &str) -> Result<&'a str, ToolFailure> {
-        self.optional_text(key)?
-            .ok_or_else(|| ToolFailure::invalid_input(format!("`{key}` is missing: a string.")))
+        self.required(key, "a string", Value::as_str)
     }
 
     pub(crate) fn optional_flag(self, key: &str) -> Result<Option<bool>, ToolFailure> {
-        match self.fields.get(key) {
-            None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(ToolFailure::invalid_input(format!(
-                "`{key}` must be true or false."
-            ))),
-        }
+        self.optional(key, "true or false", Value::as_bool)
     }
 
-    pub(crate) fn optional_list(self, key: &str) -> Result<Option<&'a [Value]>, ToolFailure> {
-        match self.fields.get(key) {
-            None => Ok(None),
-            Some(Value::Array(list)) => Ok(Some(list)),
-            Some(_) => Err(ToolFailure::invalid_input(format!(
-                "`{key}` must be a list."
-            ))),
-        }
+    pub(crate) fn optional_list(self, key: &str) -> Result<Option<&'a Vec<Value>>, ToolFailure> {
+        self.optional(key, "a list", Value::as_array)
     }
 
-    /// An optional field of any type.
-    pub(crate) fn optional_value(self, key: &str) -> Option<&'a Value> {
-        self.fields.get(key)
+    pub(crate) fn optional_object(self, key: &str) -> Result<Option<&'a Value>, ToolFailure> {
+        self.optional(key, "an object", |value| value.is_object().then_some(value))
     }
 
     /// A required integer in `range`.
     pub(crate) fn integer(self, key: &str, range: RangeInclusive<u64>) -> Result<u64, ToolFailure> {
         let expected = format!("a whole number from {} to {}", range.start(), range.end());
-        match self.fields.get(key) {
-            None => Err(ToolFailure::invalid_input(format!(
-                "`{key}` is missing: {expected}."
-            ))),
-            Some(value) => value
-                .as_u64()
-                .filter(|number| range.contains(number))
-                .ok_or_else(|| ToolFailure::invalid_input(format!("`{key}` must be {expected}."))),
-        }
+        let in_range = |number: &u64| range.contains(number);
+        self.required(key, &expected, |value| value.as_u64().filter(in_range))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn message<T>(result: Result<T, ToolFailure>) -> String {

@@ -14,11 +14,12 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use turnwire_event::metric;
 
 use crate::mcp::connection::{
-    ConnectionFault, PendingRequest, ProgressSender, ProgressStep, SendFailure,
+    ConnectionFault, ConnectionHandle, ConnectionHealth, PendingRequest, ProgressSender,
+    ProgressStep, SendFailure,
 };
 use crate::mcp::deadline::Deadline;
 use crate::mcp::progress::ProgressReporter;
-use crate::mcp::server::{ConnectionHandle, ToolServer};
+use crate::mcp::server::ToolServer;
 
 /// How long a call waits for a server that is away: most servers restart in this time.
 const RECONNECT_WAIT: Duration = Duration::from_secs(2);
@@ -67,7 +68,27 @@ pub(crate) async fn call(
         server,
         outcome: "cancelled",
     };
-    let result = send_call(server, tool, arguments, deadline, progress).await;
+    let result = async {
+        let reconnected = deadline.at_most(RECONNECT_WAIT).at;
+        let connection = server.connection(reconnected).await;
+        let connection = connection.ok_or(CallError::Unavailable)?;
+        let open_call = connection.health.begin_call(deadline.at);
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let response = exchange(&connection, CallToolRequest::new(params), progress);
+        let response = timeout_at(deadline.at, response).await;
+        drop(open_call);
+        match response {
+            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
+            Ok(Ok(_)) => Err(CallError::Unsupported),
+            Ok(Err(error)) => Err(error),
+            Err(_) => {
+                // The call may be slow, or the server may hang.
+                connection.health.request_probe();
+                Err(CallError::Timeout)
+            }
+        }
+    };
+    let result = result.await;
     count.outcome = match &result {
         Ok(result) if result.is_error == Some(true) => "error",
         Ok(_) => "ok",
@@ -90,47 +111,13 @@ impl Drop for OutcomeCount<'_> {
     }
 }
 
-async fn send_call(
-    server: &ToolServer,
-    tool: &str,
-    arguments: Map<String, Value>,
-    deadline: Deadline,
-    progress: Option<&mut ProgressReporter>,
-) -> Result<CallToolResult, CallError> {
-    let reconnected = deadline.at_most(RECONNECT_WAIT).at;
-    let connection = server.connection(reconnected).await;
-    let connection = connection.ok_or(CallError::Unavailable)?;
-    let health = &connection.health;
-    let open_call = health.begin_call(deadline.at);
-    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-    let response = exchange(&connection, CallToolRequest::new(params), progress);
-    let response = timeout_at(deadline.at, response).await;
-    drop(open_call);
-    match response {
-        Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-        Ok(Ok(_)) => Err(CallError::Unsupported),
-        Ok(Err(error)) => Err(call_error(error, &connection)),
-        Err(_) => {
-            // The call may be slow, or the server may hang.
-            health.request_probe();
-            Err(CallError::Timeout)
-        }
-    }
-}
-
-/// Why a request has no response.
-enum ExchangeError {
-    /// The connection is closed.
-    Closed,
-    Service(ServiceError),
-}
-
 /// Sends the request and waits for its response, with reports of its progress.
 async fn exchange(
     connection: &ConnectionHandle,
     mut request: CallToolRequest,
     mut progress: Option<&mut ProgressReporter>,
-) -> Result<ServerResult, ExchangeError> {
+) -> Result<ServerResult, CallError> {
+    let health = &connection.health;
     let (sender, mut steps) = watch::channel(None);
     // The transport drops what it routes to this sender once the call is over.
     let sender: ProgressSender = Arc::new(sender);
@@ -139,8 +126,8 @@ async fn exchange(
     let options = PeerRequestOptions::no_options();
     let sent = connection.peer.send_request_with_option(request, options);
     let handle = sent.await.map_err(|error| match error {
-        ServiceError::TransportClosed => ExchangeError::Closed,
-        error => ExchangeError::Service(error),
+        ServiceError::TransportClosed => closed(health),
+        error => call_error(error, health),
     })?;
     let mut pending = PendingRequest::new(handle, CANCEL_REASON);
     loop {
@@ -155,7 +142,8 @@ async fn exchange(
                     }
                     progress.flush().await;
                 }
-                return response.ok_or(ExchangeError::Closed)?.map_err(ExchangeError::Service);
+                let response = response.ok_or_else(|| closed(health))?;
+                return response.map_err(|error| call_error(error, health));
             }
             Ok(()) = steps.changed() => match &mut progress {
                 Some(progress) => report(progress, &mut steps).await,
@@ -181,15 +169,16 @@ async fn report(
     }
 }
 
-/// What an exchange that failed means for the call, and for the connection.
-fn call_error(error: ExchangeError, connection: &ConnectionHandle) -> CallError {
-    let health = &connection.health;
+/// The connection is closed: its supervisor opens another one.
+fn closed(health: &ConnectionHealth) -> CallError {
+    health.fail(ConnectionFault::Unreachable);
+    CallError::Disconnected
+}
+
+/// What the `error` of a request means for the call, and for the connection.
+fn call_error(error: ServiceError, health: &ConnectionHealth) -> CallError {
     match error {
-        ExchangeError::Closed => {
-            health.fail(ConnectionFault::Unreachable);
-            CallError::Disconnected
-        }
-        ExchangeError::Service(ServiceError::McpError(error)) => {
+        ServiceError::McpError(error) => {
             let text = error.message.into_owned();
             match error.code {
                 ErrorCode::INVALID_PARAMS => CallError::InvalidInput(text),
@@ -197,23 +186,18 @@ fn call_error(error: ExchangeError, connection: &ConnectionHandle) -> CallError 
             }
         }
         // One response ended too early; the probe finds out about the others.
-        ExchangeError::Service(ServiceError::TransportClosed) => {
+        ServiceError::TransportClosed => {
             health.request_probe();
             CallError::Incomplete
         }
-        ExchangeError::Service(ServiceError::TransportSend(error)) => {
-            match SendFailure::from(&error) {
-                SendFailure::Closed => {
-                    health.fail(ConnectionFault::Unreachable);
-                    CallError::Disconnected
-                }
-                SendFailure::Missed => {
-                    health.request_probe();
-                    CallError::Disconnected
-                }
-                SendFailure::BadResponse(text) => CallError::Refused(text),
+        ServiceError::TransportSend(error) => match SendFailure::from(&error) {
+            SendFailure::Closed => closed(health),
+            SendFailure::Missed => {
+                health.request_probe();
+                CallError::Disconnected
             }
-        }
-        ExchangeError::Service(_) => CallError::Unsupported,
+            SendFailure::BadResponse(text) => CallError::Refused(text),
+        },
+        _ => CallError::Unsupported,
     }
 }

@@ -10,6 +10,7 @@ mod request;
 mod probe;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::service::{
@@ -17,18 +18,21 @@ use rmcp::service::{
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::FixedInterval;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{timeout, timeout_at};
-use turnwire_dial::{Dialer, RequestHeaders, Url};
+use turnwire_dial::{Dialer, RequestHeaders};
 use turnwire_event::port::BoxFuture;
+use turnwire_pack::McpTransport;
 
 use filter::FilteredTransport;
 use handler::ClientHandler;
 use health::MESSAGE_BYTES_MAX;
-use http::{HttpTransport, ReopenTwice};
+use http::HttpTransport;
 use stdio::{BoundedReader, BoundedWriter};
 
+use crate::data_service::http_url;
 use crate::mcp::deadline::Deadline;
 
 pub(crate) use error::{ConnectError, SendFailure};
@@ -40,9 +44,9 @@ pub(crate) use request::PendingRequest;
 /// Concurrent HTTP requests that wait for the head of their response; further ones queue, within
 /// their deadlines. Enough for the turns of many people, and few enough not to flood a server.
 const REQUESTS_MAX: usize = 64;
-/// For a connection to close cleanly, for example to send the end of an HTTP session.
+/// The time for a connection to close cleanly, for example to send the end of an HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
-/// For a program to exit after its standard input is closed.
+/// The time for a program to exit after its standard input is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running program and its standard streams.
@@ -61,26 +65,33 @@ pub(crate) trait RunningProgram: Send + Sync {
     fn exited(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// Starts the program of a server.
+/// Starts the programs of servers.
 pub(crate) trait ProgramLauncher: Send + Sync {
-    fn launch(&self) -> BoxFuture<'_, std::io::Result<ProgramPipes>>;
+    /// Starts `command` with the environment `env` as the program of `server`.
+    fn launch<'a>(
+        &'a self,
+        server: &'a str,
+        command: &'a [String],
+        env: &'a [(String, String)],
+    ) -> BoxFuture<'a, std::io::Result<ProgramPipes>>;
 }
 
-/// Where a server is.
+/// How servers are reached: as programs, or over HTTP.
+pub(crate) struct ServerAccess {
+    pub(crate) launcher: Arc<dyn ProgramLauncher>,
+    pub(crate) dialer: Arc<Dialer>,
+}
+
+/// An open connection, as calls use it.
 #[derive(Clone)]
-pub(crate) enum Endpoint {
-    Program(Arc<dyn ProgramLauncher>),
-    Http {
-        dialer: Arc<Dialer>,
-        url: Url,
-        headers: RequestHeaders,
-    },
+pub(crate) struct ConnectionHandle {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) health: Arc<ConnectionHealth>,
 }
 
 /// An open connection. Dropping it closes it without waiting.
 pub(crate) struct Connection {
-    pub(crate) peer: Peer<RoleClient>,
-    pub(crate) health: Arc<ConnectionHealth>,
+    pub(crate) handle: ConnectionHandle,
     /// Completes when the server closes the connection; `None` after that.
     closed: Option<BoxFuture<'static, ()>>,
     close: RunningServiceCancellationToken,
@@ -88,17 +99,19 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Starts the program of `endpoint`, if it has one, and makes the handshake.
+    /// Starts the program of `server`, if it has one, and makes the handshake.
     pub(crate) async fn open(
         server: &Arc<str>,
-        endpoint: &Endpoint,
+        transport: &McpTransport,
+        access: &ServerAccess,
         deadline: Deadline,
     ) -> Result<Self, ConnectError> {
         let late = || ConnectError::Timeout(deadline.timeout);
-        let health = Arc::new(ConnectionHealth::new());
-        let (handshake, mut program): (BoxFuture<'_, _>, _) = match endpoint {
-            Endpoint::Program(launcher) => {
-                let launched = timeout_at(deadline.at, launcher.launch()).await;
+        let health = Arc::<ConnectionHealth>::default();
+        let (handshake, mut program): (BoxFuture<'_, _>, _) = match transport {
+            McpTransport::Stdio { command, env } => {
+                let launched = access.launcher.launch(server, command, env);
+                let launched = timeout_at(deadline.at, launched).await;
                 let launched = launched.map_err(|_| late())?;
                 let pipes = launched.map_err(|error| ConnectError::Program(start_text(&error)))?;
                 let stdin = BoundedWriter::new(pipes.stdin, &health);
@@ -111,15 +124,24 @@ impl Connection {
                     Some(pipes.program),
                 )
             }
-            Endpoint::Http {
-                dialer,
-                url,
-                headers,
-            } => {
-                let client = HttpTransport::new(dialer, url, headers, &health);
+            McpTransport::Http { url, headers } => {
+                let url = http_url(url).ok_or(ConnectError::Unreachable)?;
+                let headers = headers.iter();
+                let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
+                let client = HttpTransport {
+                    dialer: Arc::clone(&access.dialer),
+                    url: url.clone(),
+                    headers: RequestHeaders::new(headers)?,
+                    health: Arc::clone(&health),
+                    stream_restarts: Arc::default(),
+                };
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .max_sse_event_size(MESSAGE_BYTES_MAX);
-                config.retry_config = Arc::new(ReopenTwice);
+                // Reopens a broken stream at once, and once more if that fails: the pauses are those
+                // of the transport, and a server that stays away is for the supervisor.
+                let mut reopen = FixedInterval::default();
+                (reopen.max_times, reopen.duration) = (Some(2), Duration::ZERO);
+                config.retry_config = Arc::new(reopen);
                 config.max_concurrent_requests = REQUESTS_MAX;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let transport = FilteredTransport::new(transport, server, &health);
@@ -140,7 +162,9 @@ impl Connection {
                 }
                 return Err(error);
             }
-            (Err(_), _) if health.has_stray_output() => return Err(ConnectError::StrayOutput),
+            (Err(_), _) if health.stray_output.load(Ordering::Relaxed) => {
+                return Err(ConnectError::StrayOutput);
+            }
             (Err(_), _) => return Err(late()),
         };
         let peer = service.peer().clone();
@@ -148,8 +172,7 @@ impl Connection {
         let no_cache = ClientCacheConfig::disabled();
         peer.set_response_cache_config(no_cache).await;
         Ok(Self {
-            peer,
-            health,
+            handle: ConnectionHandle { peer, health },
             close: service.cancellation_token(),
             closed: Some(Box::pin(async move {
                 let _ = service.waiting().await;

@@ -4,18 +4,16 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use rmcp::model::CallToolResult;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
-use turnwire_dial::{DialError, JsonResponse};
-use turnwire_event::port::BoxFuture;
+use turnwire_dial::{DialError, JsonResponse, ResponseLimits};
 use turnwire_pack::DataService;
 
-use crate::data_service::{BYTES_MAX, CALL_MAX, ServiceTransport};
+use crate::data_service::{ServiceTransport, response_limits};
 use crate::mcp::call::{CallError, call};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::output::text_of;
@@ -25,40 +23,22 @@ use crate::secrets::Secrets;
 /// The name of the tool.
 pub(crate) const ENRICH: &str = "enrich";
 
-/// The transport to one service.
-pub(crate) struct EnrichTransport {
-    server: Arc<ToolServer>,
-    /// The keys that the server is given, which no envelope may contain.
-    secrets: Arc<Secrets>,
-    timeout: Duration,
-    max_bytes: usize,
-}
-
-impl EnrichTransport {
-    pub(crate) fn new(
-        (server, secrets): (&Arc<ToolServer>, &Arc<Secrets>),
-        service: &DataService,
-    ) -> Self {
-        Self {
-            server: Arc::clone(server),
-            secrets: Arc::clone(secrets),
-            timeout: Duration::from_millis(service.timeout_ms).min(CALL_MAX),
-            max_bytes: usize::try_from(service.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),
-        }
-    }
-}
-
-impl ServiceTransport for EnrichTransport {
-    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> {
-        let (server, max_bytes) = (Arc::clone(&self.server), self.max_bytes);
-        let (timeout, secrets) = (self.timeout, Arc::clone(&self.secrets));
+/// The transport to `service` behind `server`.
+pub(crate) fn enrich_transport(
+    server: &Arc<ToolServer>,
+    service: &DataService,
+) -> Arc<ServiceTransport> {
+    let server = Arc::clone(server);
+    let ResponseLimits { timeout, max_bytes } = response_limits(service);
+    Arc::new(move |request: Bytes| {
+        let server = Arc::clone(&server);
         Box::pin(async move {
             let Ok(Value::Object(request)) = serde_json::from_slice(&request) else {
                 return Err(DialError::Refused);
             };
             match call(&server, ENRICH, request, Deadline::after(timeout), None).await {
                 Ok(result) => {
-                    let response = response(result, &secrets);
+                    let response = response(result, &server.secrets);
                     let is_small = response.body.len() <= max_bytes;
                     let too_large = DialError::TooLarge { max_bytes };
                     is_small.then_some(response).ok_or(too_large)
@@ -67,7 +47,7 @@ impl ServiceTransport for EnrichTransport {
                 Err(_) => Err(DialError::Unreachable),
             }
         })
-    }
+    })
 }
 
 /// The fields of an envelope in their order, duplicates included: the connector rejects those.

@@ -14,15 +14,6 @@ pub struct McpServerError {
     pub reason: String,
 }
 
-impl McpServerError {
-    pub(crate) fn new(server: &str, reason: impl ToString) -> Self {
-        Self {
-            server: server.to_owned(),
-            reason: reason.to_string(),
-        }
-    }
-}
-
 /// The text of a server on one line, cut to [`SERVER_TEXT_CHARS_MAX`].
 pub(crate) fn one_line(text: &str) -> String {
     let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });

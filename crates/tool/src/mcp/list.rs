@@ -18,11 +18,11 @@ use crate::tool::json_bytes;
 /// Tools of one server; far fewer confuse a model.
 const TOOLS_MAX: usize = 256;
 const PAGES_MAX: usize = 8;
-/// Of the schema of one tool, which is sent to the model with every call.
+/// The limit of the schema of one tool, which is sent to the model with every call.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
-/// Of a name; providers allow fewer.
+/// The limit of a name; most providers accept fewer characters.
 const NAME_CHARS_MAX: usize = 128;
-/// Of a description, which is sent to the model with every call.
+/// The limit of a description, which is sent to the model with every call.
 const DESCRIPTION_CHARS_MAX: usize = 8_192;
 
 /// A tool as its server describes it.
@@ -111,5 +111,5 @@ fn compile_schema(schema: &Value) -> Result<Arc<InputSchema>, String> {
         ));
     }
     let compiled = InputSchema::without_hard_patterns(schema).map(Arc::new);
-    compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error.0)))
+    compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error)))
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::secrets::Secrets;
 use crate::tool::json_bytes;
 
-/// Of a result: an agent accepts 1 MiB, including the text around the result.
+/// The limit of a result: an agent accepts 1 MiB, including the text around the result.
 const RESULT_BYTES_MAX: usize = (1 << 20) - 1_024;
-/// Of an error, which stays in the conversation.
+/// The limit of an error, which stays in the conversation.
 const ERROR_CHARS_MAX: usize = 8_192;
 
 /// What the model gets.

@@ -2,9 +2,9 @@
 //! this process, in a folder of its own, and without the environment of this process.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::time::timeout;
 use turnwire_event::port::BoxFuture;
 
@@ -18,28 +18,25 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Open files of each process: enough for many calls, and not all that the machine has.
 const FILES_MAX: u64 = 4_096;
 
-/// Starts the program of one server.
-pub(crate) struct ServerProgram {
-    pub(crate) runner: Arc<ProgramRunner>,
-    /// The name of the server; its folder is named after it.
-    pub(crate) server: String,
-    pub(crate) command: Vec<String>,
-    pub(crate) env: Vec<(String, String)>,
-}
-
-impl ProgramLauncher for ServerProgram {
-    fn launch(&self) -> BoxFuture<'_, io::Result<ProgramPipes>> {
-        Box::pin(async {
+impl ProgramLauncher for ProgramRunner {
+    fn launch<'a>(
+        &'a self,
+        server: &'a str,
+        command: &'a [String],
+        env: &'a [(String, String)],
+    ) -> BoxFuture<'a, io::Result<ProgramPipes>> {
+        Box::pin(async move {
             let missing = || io::Error::from(io::ErrorKind::NotFound);
-            let (program, args) = self.command.split_first().ok_or_else(missing)?;
-            self.runner.find(program).ok_or_else(missing)?;
+            let (program, args) = command.split_first().ok_or_else(missing)?;
+            self.find(program).ok_or_else(missing)?;
+            // The folder is named after the server.
             let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-            let folder: String = self.server.chars().map(plain).collect();
-            let piped = self.runner.pipe(ProgramSpec {
+            let folder: String = server.chars().map(plain).collect();
+            let piped = self.pipe(ProgramSpec {
                 program: program.clone(),
                 args: args.to_vec(),
-                env: self.env.clone(),
-                dir: self.runner.shared(&format!("mcp-{folder}"))?,
+                env: env.to_vec(),
+                dir: self.folders.shared(&format!("mcp-{folder}"))?,
                 limits: ProgramLimits {
                     files: Some(FILES_MAX),
                     ..ProgramLimits::default()
@@ -47,7 +44,9 @@ impl ProgramLauncher for ServerProgram {
                 input: None,
                 output_bytes_max: 0,
             });
-            let piped = piped.await.map_err(io::Error::other)?;
+            let piped = piped.await;
+            // Otherwise a missing guard would look like a missing program.
+            let piped = piped.map_err(|_| io::Error::other("no process can be started"))?;
             Ok(ProgramPipes {
                 stdin: Box::new(piped.input),
                 stdout: Box::new(piped.output),
@@ -73,9 +72,6 @@ impl RunningProgram for GuardedProgram {
     }
 
     fn exited(&mut self) -> BoxFuture<'_, ()> {
-        let ended = self.ended();
-        Box::pin(async {
-            ended.await;
-        })
+        Box::pin(self.ended().map(drop))
     }
 }

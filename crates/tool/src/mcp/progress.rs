@@ -7,12 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use turnwire_event::body::mcp::{McpCallProgressed, McpServerRef as ServerBody};
 use turnwire_event::body::status::StatusEmitted;
-use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body};
+use turnwire_pack::ToolDef;
 
 use crate::mcp::connection::ProgressStep;
 use crate::tool::ToolInvocation;
-use crate::tool::deliver;
 
 const STEP_INTERVAL: Duration = Duration::from_millis(500);
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,16 +30,12 @@ pub(crate) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    pub(crate) fn new(
-        server: &Arc<str>,
-        tool: &str,
-        status: Option<String>,
-        invocation: ToolInvocation,
-    ) -> Self {
+    /// Reports a call of the tool that `def` defines to the turn of `invocation`.
+    pub(crate) fn new(server: &Arc<str>, def: &ToolDef, invocation: ToolInvocation) -> Self {
         Self {
             server: Arc::clone(server),
-            tool: tool.to_owned(),
-            status,
+            tool: def.name.clone(),
+            status: def.progress_status.clone(),
             invocation,
             pending: None,
             step_at: None,
@@ -88,10 +83,7 @@ impl ProgressReporter {
             self.status_at = Some(now);
             // The status is the agent's, not the tool's: the registry says who may emit it. The
             // interceptor writes its text.
-            let actor = match &self.invocation.context.agent {
-                Some(agent) => Actor::subagent(agent),
-                None => Actor::ORCHESTRATOR,
-            };
+            let actor = self.invocation.context.actor();
             let body = Body::StatusEmitted(StatusEmitted {
                 event_id: status.clone(),
                 message: String::new(),
@@ -102,10 +94,6 @@ impl ProgressReporter {
 
     /// A turn that refuses the event is over, and this call with it.
     async fn emit(&self, actor: Actor, body: Body) {
-        let emission = Emission {
-            trace: self.invocation.context.trace.clone(),
-            ..Emission::new(actor, body)
-        };
-        let _ = deliver(&*self.invocation.emitter, emission).await;
+        let _ = self.invocation.emit(actor, body).await;
     }
 }

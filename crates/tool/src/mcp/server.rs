@@ -18,13 +18,15 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use turnwire_event::{TurnId, metric};
+use turnwire_pack::{McpServer, McpTransport};
 
 use crate::mcp::connection::{
-    ConnectError, Connection, ConnectionFault, ConnectionHealth, Endpoint, until_unresponsive,
+    ConnectError, Connection, ConnectionFault, ConnectionHandle, ServerAccess, until_unresponsive,
 };
 use crate::mcp::deadline::Deadline;
 use crate::mcp::list::{ListError, ListedTool, list_tools};
 use crate::mcp::restart::RestartPolicy;
+use crate::secrets::Secrets;
 
 /// Turns of which a server remembers that they have used it.
 const TURNS_MAX: usize = 1_024;
@@ -35,26 +37,21 @@ const PINGS: usize = 1;
 /// The same over HTTP, where a server that handles one request at a time may still be busy with a
 /// cancelled one.
 const PINGS_OVER_HTTP: usize = 2;
-/// For a server to stop: longer than its connection and its program have together.
+/// The time for a server to stop: longer than its connection and its program have together.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The current connection, as calls use it.
-#[derive(Clone)]
-pub(crate) struct ConnectionHandle {
-    pub(crate) peer: Peer<RoleClient>,
-    pub(crate) health: Arc<ConnectionHealth>,
-}
 
 /// A server with a [`Supervisor`] task that keeps it connected.
 pub(crate) struct ToolServer {
     pub(crate) name: Arc<str>,
+    pub(crate) def: McpServer,
+    /// The keys that the server is given, which no result may contain.
+    pub(crate) secrets: Secrets,
     /// `None` while the server is away. The supervisor holds the sender until it has stopped.
     connection: watch::Receiver<Option<ConnectionHandle>>,
     /// The tools of the last load.
     tools: Arc<Mutex<Vec<ListedTool>>>,
     /// The turns that have used the server, the oldest first.
     turns: Mutex<VecDeque<TurnId>>,
-    start_timeout: Duration,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
@@ -63,18 +60,19 @@ impl ToolServer {
     /// Connects and supervises the connection. Every later connection has the same timeout.
     pub(crate) async fn start(
         name: &str,
-        endpoint: Endpoint,
+        def: &McpServer,
+        access: &Arc<ServerAccess>,
         deadline: Deadline,
     ) -> Result<Arc<Self>, ConnectError> {
         let name: Arc<str> = name.into();
-        let connection = Connection::open(&name, &endpoint, deadline).await?;
+        let connection = Connection::open(&name, &def.transport, access, deadline).await?;
         let (current, receiver) = watch::channel(None);
         let tools = Arc::new(Mutex::default());
         let stop = CancellationToken::new();
         let supervisor = Supervisor {
             name: Arc::clone(&name),
-            endpoint,
-            start_timeout: deadline.timeout,
+            def: def.clone(),
+            access: Arc::clone(access),
             current,
             tools: Arc::clone(&tools),
             stop: stop.clone(),
@@ -83,10 +81,11 @@ impl ToolServer {
         tokio::spawn(supervisor.run(connection));
         Ok(Arc::new(Self {
             name,
+            def: def.clone(),
+            secrets: Secrets::of_server(&def.transport),
             connection: receiver,
             tools,
             turns: Mutex::default(),
-            start_timeout: deadline.timeout,
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         }))
@@ -96,10 +95,7 @@ impl ToolServer {
     pub(crate) async fn connection(&self, deadline: Instant) -> Option<ConnectionHandle> {
         let mut connection = self.connection.clone();
         let connected = connection.wait_for(Option::is_some);
-        match timeout_at(deadline, connected).await {
-            Ok(Ok(connection)) => connection.clone(),
-            Ok(Err(_)) | Err(_) => None,
-        }
+        timeout_at(deadline, connected).await.ok()?.ok()?.clone()
     }
 
     /// Stops the server and waits for its end, [`STOP_TIMEOUT`] at most.
@@ -112,9 +108,8 @@ impl ToolServer {
 
     /// Lists the tools and remembers them.
     pub(crate) async fn list(&self, deadline: Deadline) -> Result<Vec<ListedTool>, ListError> {
-        let Some(connection) = self.connection(deadline.at).await else {
-            return Err(ListError::Disconnected);
-        };
+        let connection = self.connection(deadline.at).await;
+        let connection = connection.ok_or(ListError::Disconnected)?;
         let tools = list_tools(&connection.peer, deadline).await?;
         self.tools.lock().clone_from(&tools);
         Ok(tools)
@@ -123,7 +118,7 @@ impl ToolServer {
     /// Lists the tools again; the remembered ones if the server is away, so that a reload of a pack
     /// does not fail for that.
     pub(crate) async fn list_again(&self) -> Result<Vec<ListedTool>, ListError> {
-        let mut deadline = Deadline::after(self.start_timeout);
+        let mut deadline = start_deadline(&self.def);
         if self.connection.borrow().is_none() {
             deadline = deadline.at_most(RELOAD_WAIT);
         }
@@ -155,18 +150,11 @@ impl ToolServer {
     }
 }
 
-/// Why a connection ended.
-enum ConnectionEnd {
-    Stopped,
-    Closed,
-    Fault(ConnectionFault),
-}
-
 /// The task behind a [`ToolServer`].
 struct Supervisor {
     name: Arc<str>,
-    endpoint: Endpoint,
-    start_timeout: Duration,
+    def: McpServer,
+    access: Arc<ServerAccess>,
     current: watch::Sender<Option<ConnectionHandle>>,
     tools: Arc<Mutex<Vec<ListedTool>>>,
     stop: CancellationToken,
@@ -177,19 +165,15 @@ impl Supervisor {
         let mut restarts = RestartPolicy::default();
         loop {
             restarts.connected();
-            let end = self.watch(&mut connection).await;
+            let fault = self.watch(&mut connection).await;
             self.current.send_replace(None);
             self.count_connections(-1.0);
             connection.close().await;
-            let reason = match end {
-                ConnectionEnd::Stopped => {
-                    tracing::debug!(server = %self.name, "MCP server stopped");
-                    return;
-                }
-                ConnectionEnd::Closed => "it closed the connection".to_owned(),
-                ConnectionEnd::Fault(fault) => fault.to_string(),
+            let Some(fault) = fault else {
+                tracing::debug!(server = %self.name, "MCP server stopped");
+                return;
             };
-            tracing::warn!(server = %self.name, reason, "MCP server disconnected");
+            tracing::warn!(server = %self.name, reason = %fault, "MCP server disconnected");
             let reconnected = self.reconnect(&mut restarts);
             let Some(reconnected) = self.stop.run_until_cancelled(reconnected).await else {
                 return;
@@ -197,28 +181,23 @@ impl Supervisor {
             connection = reconnected;
             self.publish(&connection);
             tracing::info!(server = %self.name, "MCP server reconnected");
-            let compared = self.compare_tools(&connection.peer);
+            let compared = self.compare_tools(&connection.handle.peer);
             self.stop.run_until_cancelled(compared).await;
         }
     }
 
-    /// Waits for the end of the connection.
-    async fn watch(&self, connection: &mut Connection) -> ConnectionEnd {
-        let (peer, health) = (connection.peer.clone(), Arc::clone(&connection.health));
-        let pings = match self.endpoint {
-            Endpoint::Program(_) => PINGS,
-            Endpoint::Http { .. } => PINGS_OVER_HTTP,
+    /// Waits for the end of the connection; `None` if the server is to stop.
+    async fn watch(&self, connection: &mut Connection) -> Option<ConnectionFault> {
+        let ConnectionHandle { peer, health } = connection.handle.clone();
+        let pings = match self.def.transport {
+            McpTransport::Stdio { .. } => PINGS,
+            McpTransport::Http { .. } => PINGS_OVER_HTTP,
         };
         tokio::select! {
-            () = self.stop.cancelled() => ConnectionEnd::Stopped,
-            () = connection.ended() => match health.fault() {
-                Some(fault) => ConnectionEnd::Fault(fault),
-                None => ConnectionEnd::Closed,
-            },
-            fault = health.failed() => ConnectionEnd::Fault(fault),
-            () = until_unresponsive(peer, pings, &health) => {
-                ConnectionEnd::Fault(ConnectionFault::Unresponsive)
-            }
+            () = self.stop.cancelled() => None,
+            () = connection.ended() => Some(health.fault().unwrap_or(ConnectionFault::Closed)),
+            fault = health.failed() => Some(fault),
+            () = until_unresponsive(peer, pings, &health) => Some(ConnectionFault::Unresponsive),
         }
     }
 
@@ -231,8 +210,8 @@ impl Supervisor {
                 "server" => self.name.to_string()
             )
             .increment(1);
-            let deadline = Deadline::after(self.start_timeout);
-            match Connection::open(&self.name, &self.endpoint, deadline).await {
+            let (transport, deadline) = (&self.def.transport, start_deadline(&self.def));
+            match Connection::open(&self.name, transport, &self.access, deadline).await {
                 Ok(connection) => return connection,
                 Err(error) => {
                     tracing::warn!(server = %self.name, %error, "MCP server did not restart");
@@ -242,10 +221,7 @@ impl Supervisor {
     }
 
     fn publish(&self, connection: &Connection) {
-        self.current.send_replace(Some(ConnectionHandle {
-            peer: connection.peer.clone(),
-            health: Arc::clone(&connection.health),
-        }));
+        self.current.send_replace(Some(connection.handle.clone()));
         self.count_connections(1.0);
     }
 
@@ -258,7 +234,7 @@ impl Supervisor {
     /// Warns if a restarted server has other tools. The tools of the last load stay: a turn keeps
     /// the tools that it began with (S2-001).
     async fn compare_tools(&self, peer: &Peer<RoleClient>) {
-        let Ok(tools) = list_tools(peer, Deadline::after(self.start_timeout)).await else {
+        let Ok(tools) = list_tools(peer, start_deadline(&self.def)).await else {
             tracing::warn!(server = %self.name, "MCP server did not list its tools after a restart");
             return;
         };
@@ -273,6 +249,11 @@ impl Supervisor {
             );
         }
     }
+}
+
+/// How long a server may take to connect, or to list its tools.
+pub(crate) fn start_deadline(def: &McpServer) -> Deadline {
+    Deadline::after(Duration::from_millis(def.start_timeout_ms))
 }
 
 fn names(tools: &[ListedTool]) -> BTreeSet<String> {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_pack::ToolDef;
 
+use crate::input::object;
 use crate::mcp::call::{CallError, call};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::error::one_line;
@@ -14,23 +15,19 @@ use crate::mcp::list::ListedTool;
 use crate::mcp::output::CallOutput;
 use crate::mcp::progress::ProgressReporter;
 use crate::mcp::server::ToolServer;
-use crate::pack_tool::{PackTool, ToolAction};
+use crate::pack_tool::PackTool;
 use crate::secrets::Secrets;
-use crate::tool::{ToolFailure, ToolInvocation};
+use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
-/// Beyond the timeout of a call, so that the call ends first and says why.
+/// Added to the timeout of a call, so that the call ends first and says why.
 const MARGIN: Duration = Duration::from_secs(3);
 
 /// Calls one tool of a server.
 pub(crate) struct McpTool {
-    /// The name of the tool in the pack.
-    name: String,
+    def: ToolDef,
     /// The name of the tool at the server.
     remote_name: String,
-    progress_status: Option<String>,
     server: Arc<ToolServer>,
-    /// The keys that the server is given, which no result may contain.
-    secrets: Arc<Secrets>,
     timeout: Duration,
 }
 
@@ -40,39 +37,33 @@ impl McpTool {
     pub(crate) fn build(
         def: &ToolDef,
         listed: &ListedTool,
-        (server, secrets): (&Arc<ToolServer>, &Arc<Secrets>),
-        call_timeout: Duration,
-    ) -> Result<PackTool, String> {
+        server: &Arc<ToolServer>,
+    ) -> Result<Arc<dyn Tool>, String> {
         let schema = listed.input.clone()?;
         let mut def = def.clone();
         if def.description.is_empty() {
             def.description.clone_from(&listed.description);
         }
-        let timeout = def.timeout_ms.map_or(call_timeout, Duration::from_millis);
-        let action = Self {
-            name: def.name.clone(),
+        let timeout = Duration::from_millis(def.timeout_ms.unwrap_or(server.def.call_timeout_ms));
+        let action = Arc::new(Self {
+            def: def.clone(),
             remote_name: listed.name.clone(),
-            progress_status: def.progress_status.clone(),
             server: Arc::clone(server),
-            secrets: Arc::clone(secrets),
             timeout,
-        };
-        let tool = PackTool::new(def, ToolType::Mcp, Some(timeout + MARGIN), action);
-        let server = Arc::clone(&server.name);
-        Ok(tool.with_schema(schema).with_server(server))
+        });
+        let run = move |call| Arc::clone(&action).run(call);
+        let mut tool = PackTool::new(def, ToolType::Mcp, Some(timeout + MARGIN), run);
+        tool.schema = Some(schema);
+        tool.server = Some(Arc::clone(&server.name));
+        Ok(Arc::new(tool))
     }
-}
 
-impl ToolAction for McpTool {
-    async fn run(&self, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
-        let Value::Object(arguments) = invocation.input.clone() else {
-            return Err(ToolFailure::invalid_input("The input must be an object."));
-        };
-        let (server, secrets) = (&self.server, &self.secrets);
+    async fn run(self: Arc<Self>, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
+        let arguments = object(&invocation.input)?.clone();
+        let (server, secrets) = (&self.server, &self.server.secrets);
         let deadline = Deadline::after(self.timeout);
         let turn_id = invocation.context.turn_id;
-        let status = self.progress_status.clone();
-        let mut progress = ProgressReporter::new(&server.name, &self.name, status, invocation);
+        let mut progress = ProgressReporter::new(&server.name, &self.def, invocation);
         if server.begin_turn(turn_id) {
             progress.session_started().await;
         }
@@ -92,22 +83,19 @@ impl ToolAction for McpTool {
 fn failure(error: CallError, secrets: &Secrets) -> ToolFailure {
     // Keys are removed before the text is cut: the beginning of one would not be recognised.
     let clean = |text: String| one_line(&secrets.hide(text));
-    match error {
-        CallError::Unavailable => ToolFailure::internal("The tool's server is not available."),
-        CallError::Disconnected => {
-            ToolFailure::internal("The tool's server disconnected during the call.")
+    let message = match error {
+        CallError::Unavailable => "The tool's server is not available.",
+        CallError::Disconnected => "The tool's server disconnected during the call.",
+        CallError::Incomplete => "The tool's server broke off its response.",
+        CallError::Unsupported => "The tool's server asked for something that is not supported.",
+        CallError::InvalidInput(text) => return ToolFailure::invalid_input(clean(text)),
+        CallError::Refused(text) => return ToolFailure::internal(clean(text)),
+        CallError::Timeout => {
+            let message = "The tool did not return a result in time.";
+            return ToolFailure::new(ToolErrorClass::Timeout, message);
         }
-        CallError::Incomplete => ToolFailure::internal("The tool's server broke off its response."),
-        CallError::Timeout => ToolFailure::new(
-            ToolErrorClass::Timeout,
-            "The tool did not return a result in time.",
-        ),
-        CallError::InvalidInput(text) => ToolFailure::invalid_input(clean(text)),
-        CallError::Refused(text) => ToolFailure::internal(clean(text)),
-        CallError::Unsupported => {
-            ToolFailure::internal("The tool's server asked for something that is not supported.")
-        }
-    }
+    };
+    ToolFailure::internal(message)
 }
 
 #[cfg(test)]

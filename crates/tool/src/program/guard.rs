@@ -32,7 +32,7 @@ use std::io::{self, BufRead as _, Read as _};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
-use frame::ProgramEnded;
+use frame::{GuardFrame, ProgramEnded};
 use order::GuardOrder;
 use pump::FrameWriter;
 use server::ParentServer;
@@ -44,7 +44,7 @@ pub(crate) use tree::kill_descendants;
 pub const ARGUMENT: &str = "__guard";
 /// The argument after it that makes the process execute the program.
 const EXEC: &str = "--exec";
-/// Of the order; the tool limits arguments and input to far less.
+/// The limit of the order; the tool limits arguments and input to far less.
 const ORDER_BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
 /// The exit code of a guard without a valid order, for example one started by hand.
@@ -74,8 +74,17 @@ fn guard(args: &[OsString]) -> ExitCode {
         Ok(watch) => watch.until_empty(),
         Err(exit) => ProgramEnded::unstarted(exit),
     };
-    frames.end(&end);
+    frames.write(&GuardFrame::End(end));
     ExitCode::SUCCESS
+}
+
+/// The file of this process, also after it was replaced on disk.
+pub(crate) fn own_binary() -> OsString {
+    if cfg!(target_os = "linux") {
+        return OsString::from("/proc/self/exe");
+    }
+    let file = std::env::current_exe().unwrap_or_default();
+    file.into_os_string()
 }
 
 /// Reads the order from the first line of standard input.

@@ -10,12 +10,12 @@
 
 mod folders;
 mod spec;
-mod frame_reader;
 mod supervisor;
 mod piped;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,7 +29,6 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use turnwire_event::SessionId;
 
 use crate::program::guard;
 use crate::program::guard::order::{GuardMode, GuardOrder};
@@ -45,24 +44,15 @@ pub use supervisor::{FinishedProgram, GuardedProgram};
 /// bounds the load of the machine; further programs wait, within the timeout of their call.
 const PROGRAMS_MAX: usize = 64;
 
-/// A program could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum ProgramStartError {
-    /// The system could not create a process or a socket.
-    #[error("no process can be started")]
-    Process(#[source] io::Error),
-    /// The server is shutting down.
-    #[error("the program runner is closed")]
-    Closed,
-}
-
 /// Starts programs, each under a guard, and limits how many run at the same time.
 #[derive(Debug)]
 pub struct ProgramRunner {
-    folders: ProgramFolders,
+    /// The folders of the programs.
+    pub folders: ProgramFolders,
     /// The command of a guard.
     guard_command: Vec<OsString>,
-    grace: Duration,
+    /// The time between TERM and KILL.
+    pub(crate) grace: Duration,
     call_slots: Arc<Semaphore>,
     /// Separate from those of calls, because a piped program runs for long.
     pipe_slots: Arc<Semaphore>,
@@ -96,34 +86,7 @@ impl ProgramRunner {
 
     /// The command that starts this binary as a guard, also after it was replaced on disk.
     pub fn own_guard() -> Vec<OsString> {
-        let binary = if cfg!(target_os = "linux") {
-            OsString::from("/proc/self/exe")
-        } else {
-            let exe = std::env::current_exe().unwrap_or_default();
-            exe.into_os_string()
-        };
-        vec![binary, OsString::from(guard::ARGUMENT)]
-    }
-
-    /// The time between TERM and KILL.
-    pub fn grace(&self) -> Duration {
-        self.grace
-    }
-
-    /// The folders of the programs.
-    pub fn folders(&self) -> &ProgramFolders {
-        &self.folders
-    }
-
-    /// The folder of a session, created if it is missing.
-    pub fn folder(&self, session_id: SessionId) -> io::Result<PathBuf> {
-        self.folders.session(session_id)
-    }
-
-    /// A folder without a session, for an MCP server for example; `name` has letters, digits, `_` and
-    /// `-` only.
-    pub fn shared(&self, name: &str) -> io::Result<PathBuf> {
-        self.folders.shared(name)
+        vec![guard::own_binary(), OsString::from(guard::ARGUMENT)]
     }
 
     /// The executable file of `program`: an absolute path, or a name in `PATH`.
@@ -143,13 +106,13 @@ impl ProgramRunner {
 
     /// Starts a program that runs to its end. Waits for a free slot only: when this returns, the
     /// program is starting.
-    pub async fn call(&self, spec: ProgramSpec) -> Result<GuardedProgram, ProgramStartError> {
-        let slot = self.slot().await?;
+    pub async fn call(&self, spec: ProgramSpec) -> io::Result<GuardedProgram> {
+        let slot = self.slot().await;
         self.start(spec, slot)
     }
 
     /// Waits for a free slot of a call.
-    pub(crate) async fn slot(&self) -> Result<OwnedSemaphorePermit, ProgramStartError> {
+    pub(crate) async fn slot(&self) -> OwnedSemaphorePermit {
         slot(&self.call_slots).await
     }
 
@@ -158,11 +121,17 @@ impl ProgramRunner {
         &self,
         spec: ProgramSpec,
         slot: OwnedSemaphorePermit,
-    ) -> Result<GuardedProgram, ProgramStartError> {
+    ) -> io::Result<GuardedProgram> {
         let output_bytes_max = spec.output_bytes_max;
-        let order = line(&self.order(GuardMode::Call, spec));
-        let guard = self.spawn_guard(GuardMode::Call)?;
-        GuardSupervisor::call(guard, order, output_bytes_max, self.grace, slot)
+        let order = self.order(GuardMode::Call, spec);
+        let (guard, mut input) = self.spawn_guard(GuardMode::Call)?;
+        let input = Box::pin(async move {
+            // A guard that does not read the order exits, which ends its frames.
+            let _ = input.write_all(&order).await;
+            // The input stays open until this future is dropped.
+            pending().await
+        });
+        GuardSupervisor::start(guard, Some(input), output_bytes_max, self.grace, slot)
     }
 
     /// Starts a program with open standard streams, such as an MCP server. When this returns, the
@@ -171,18 +140,15 @@ impl ProgramRunner {
     /// To end it, close `input` and hold `program` until it has exited: it gets TERM after two
     /// seconds and KILL after the grace period. Dropping `program`, or [`GuardedProgram::stop`],
     /// sends TERM at once. No process outlives the grace period, whoever holds an end of a stream.
-    pub async fn pipe(&self, spec: ProgramSpec) -> Result<PipedProgram, ProgramStartError> {
-        let slot = slot(&self.pipe_slots).await?;
-        let order = line(&self.order(GuardMode::Pipe, spec));
-        let mut guard = self.spawn_guard(GuardMode::Pipe)?;
-        let closed = || ProgramStartError::Process(io::ErrorKind::BrokenPipe.into());
-        let output = guard.child.stdout.take().ok_or_else(closed)?;
-        let (mut input, program) = GuardSupervisor::pipe(guard, self.grace, slot)?;
+    pub async fn pipe(&self, spec: ProgramSpec) -> io::Result<PipedProgram> {
+        let slot = slot(&self.pipe_slots).await;
+        let order = self.order(GuardMode::Pipe, spec);
+        let (mut guard, mut input) = self.spawn_guard(GuardMode::Pipe)?;
+        let output = guard.child.stdout.take();
+        let output = output.ok_or(io::ErrorKind::BrokenPipe)?;
+        let program = GuardSupervisor::start(guard, None, 0, self.grace, slot)?;
         // If this future is dropped here, the guard never gets a whole order and starts nothing.
-        input
-            .write_all(&order)
-            .await
-            .map_err(ProgramStartError::Process)?;
+        input.write_all(&order).await?;
         Ok(PipedProgram {
             input,
             output,
@@ -190,7 +156,8 @@ impl ProgramRunner {
         })
     }
 
-    fn order(&self, mode: GuardMode, spec: ProgramSpec) -> GuardOrder {
+    /// The order to run `spec`, as one line of JSON.
+    fn order(&self, mode: GuardMode, spec: ProgramSpec) -> Vec<u8> {
         let dir = spec.dir.to_string_lossy().into_owned();
         let mut env = BTreeMap::from([
             ("PATH".to_owned(), self.path.clone()),
@@ -199,7 +166,7 @@ impl ProgramRunner {
             ("LANG".to_owned(), "C.UTF-8".to_owned()),
         ]);
         env.extend(spec.env);
-        GuardOrder {
+        let order = GuardOrder {
             mode,
             program: spec.program,
             args: spec.args,
@@ -208,21 +175,23 @@ impl ProgramRunner {
             limits: spec.limits,
             grace_ms: u64::try_from(self.grace.as_millis()).unwrap_or(u64::MAX),
             input: spec.input,
-        }
+        };
+        let mut line = serde_json::to_vec(&order).unwrap_or_default();
+        line.push(b'\n');
+        line
     }
 
-    /// Starts a guard without an order. It is not killed when its handle is dropped, because its
-    /// program would survive: it sees that its input is closed and ends the program itself.
-    fn spawn_guard(&self, mode: GuardMode) -> Result<GuardProcess, ProgramStartError> {
+    /// Starts a guard without an order, and returns its standard input. The guard is not killed when
+    /// its handle is dropped, because its program would survive: it sees that its input is closed
+    /// and ends the program itself.
+    fn spawn_guard(&self, mode: GuardMode) -> io::Result<(GuardProcess, UnixStream)> {
         // If the server was started with CHLD ignored, the system would reap guards itself, and an
         // id could be reused before it is signalled. The handler stays installed after this.
-        drop(signal(SignalKind::child()).map_err(ProgramStartError::Process)?);
-        let (program, args) = self
-            .guard_command
-            .split_first()
-            .ok_or_else(|| ProgramStartError::Process(io::ErrorKind::NotFound.into()))?;
-        let (input, guard_input) = socket().map_err(ProgramStartError::Process)?;
-        let (frames, guard_frames) = socket().map_err(ProgramStartError::Process)?;
+        drop(signal(SignalKind::child())?);
+        let command = self.guard_command.split_first();
+        let (program, args) = command.ok_or(io::ErrorKind::NotFound)?;
+        let (input, guard_input) = socket()?;
+        let (frames, guard_frames) = socket()?;
         let mut command = Command::new(program);
         command.args(args).env_clear().stdin(guard_input);
         match mode {
@@ -230,20 +199,14 @@ impl ProgramRunner {
             // A pipe, because the program may open its standard output by name.
             GuardMode::Pipe => command.stdout(Stdio::piped()).stderr(guard_frames),
         };
-        Ok(GuardProcess {
-            child: command.spawn().map_err(ProgramStartError::Process)?,
-            input,
-            frames,
-        })
+        let child = command.spawn()?;
+        Ok((GuardProcess { child, frames }, input))
     }
 }
 
-/// A running guard and the server's ends of its sockets.
+/// A running guard and the server's end of the socket for its frames.
 struct GuardProcess {
     child: Child,
-    /// Standard input of the guard; closing it requests the end of the program.
-    input: UnixStream,
-    /// Frames of the guard.
     frames: UnixStream,
 }
 
@@ -256,16 +219,9 @@ fn socket() -> io::Result<(UnixStream, Stdio)> {
     Ok((server_end, Stdio::from(OwnedFd::from(guard_end))))
 }
 
-async fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, ProgramStartError> {
+async fn slot(slots: &Arc<Semaphore>) -> OwnedSemaphorePermit {
     let slot = Arc::clone(slots).acquire_owned().await;
-    slot.map_err(|_| ProgramStartError::Closed)
-}
-
-/// The order as one line of JSON.
-fn line(order: &GuardOrder) -> Vec<u8> {
-    let mut line = serde_json::to_vec(order).unwrap_or_default();
-    line.push(b'\n');
-    line
+    slot.expect("the slots are never closed")
 }
 
 #[cfg(test)]

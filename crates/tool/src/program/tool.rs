@@ -8,21 +8,22 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 use turnwire_event::code::{ReceiptKind, StopOutcome, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, ChildTask, ChildTaskId, EmitRefusal};
 use turnwire_pack::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolDef};
 
-use crate::pack_tool::{PackTool, ToolAction};
+use crate::input::object;
+use crate::pack_tool::PackTool;
 use crate::program::guard::frame::ProgramExit;
 use crate::program::guard::order::ProgramLimits;
 use crate::program::runner::{FinishedProgram, ProgramRunner, ProgramSpec};
 use crate::secrets::Secrets;
 use crate::tool::{ToolFailure, ToolInvocation};
 
-use argument::ArgumentTemplate;
+use argument::{fill_argument, has_field};
 
 /// The default of `timeout_ms`, as the pack has it.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,28 +31,16 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The upper bound of `output_bytes_max`: the whole output goes to a model.
 const OUTPUT_BYTES_MAX: u64 = 8 * 1_048_576;
-/// Beyond the timeout and the grace period, so that the program ends first and says why.
+/// Added to the timeout and the grace period, so that the program ends first and says why.
 const MARGIN: Duration = Duration::from_secs(5);
-/// Of the output of a failed program that the model gets.
+/// The limit of the output of a failed program that the model gets.
 const FAILED_OUTPUT_BYTES_MAX: usize = 2 * 1_024;
-
-/// Why a process tool cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ProcessToolError {
-    #[error("its command is empty; write the program and its arguments")]
-    EmptyCommand,
-    #[error("its program `{0}` may not have a field; only arguments may")]
-    FieldInProgram(String),
-    #[error(
-        "there is no program `{0}`; install it, or write the absolute path of a file that can be run"
-    )]
-    MissingProgram(String),
-}
 
 /// Runs one program of the pack.
 pub(crate) struct ProcessTool {
     program: String,
-    args: Vec<ArgumentTemplate>,
+    /// Each may have fields of the input.
+    args: Vec<String>,
     process: ProcessDef,
     timeout: Duration,
     /// The keys in its environment, which no result may contain.
@@ -60,34 +49,38 @@ pub(crate) struct ProcessTool {
 }
 
 impl ProcessTool {
+    /// The tool of `def` and `process`. The error says what is wrong and what to do.
     pub(crate) fn build(
         def: &ToolDef,
         process: &ProcessDef,
         runner: &Arc<ProgramRunner>,
-    ) -> Result<PackTool, ProcessToolError> {
+    ) -> Result<PackTool, String> {
         let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
-        let action = Self::new(process, timeout.min(TIMEOUT_MAX), runner)?;
-        let timeout = Some(action.timeout + runner.grace() + MARGIN);
-        let tool = PackTool::new(def.clone(), ToolType::Process, timeout, action);
-        Ok(tool)
+        let action = Arc::new(Self::new(process, timeout.min(TIMEOUT_MAX), runner)?);
+        let timeout = Some(action.timeout + runner.grace + MARGIN);
+        let run = move |call| Arc::clone(&action).run(call);
+        Ok(PackTool::new(def.clone(), ToolType::Process, timeout, run))
     }
 
     fn new(
         process: &ProcessDef,
         timeout: Duration,
         runner: &Arc<ProgramRunner>,
-    ) -> Result<Self, ProcessToolError> {
+    ) -> Result<Self, String> {
         let command = process.command.split_first();
-        let (program, args) = command.ok_or(ProcessToolError::EmptyCommand)?;
-        if ArgumentTemplate::new(program).has_field() {
-            return Err(ProcessToolError::FieldInProgram(program.clone()));
+        let (program, args) =
+            command.ok_or("its command is empty; write the program and its arguments")?;
+        if has_field(program) {
+            let error = "may not have a field; only arguments may";
+            return Err(format!("its program `{program}` {error}"));
         }
-        let missing = || ProcessToolError::MissingProgram(program.clone());
-        let file = runner.find(program).ok_or_else(missing)?;
+        // The file of now, so that a file that appears earlier in `PATH` is not run instead.
+        let file = runner.find(program);
+        let file = file.and_then(|file| file.to_str().map(str::to_owned));
+        let missing = "install it, or write the absolute path of a file that can be run";
         Ok(Self {
-            // The file of now, so that a file that appears earlier in `PATH` is not run instead.
-            program: file.to_str().ok_or_else(missing)?.to_owned(),
-            args: args.iter().map(|arg| ArgumentTemplate::new(arg)).collect(),
+            program: file.ok_or_else(|| format!("there is no program `{program}`; {missing}"))?,
+            args: args.to_vec(),
             timeout,
             secrets: Secrets::of_env(&process.env),
             process: ProcessDef {
@@ -99,18 +92,17 @@ impl ProcessTool {
     }
 
     fn spec(&self, call: &ToolInvocation) -> Result<ProgramSpec, ToolFailure> {
-        let Value::Object(input) = &call.input else {
-            return Err(ToolFailure::invalid_input("The input must be an object."));
-        };
-        let args = self.args(input)?;
-        let dir = self.runner.folder(call.context.session_id);
+        let input = object(&call.input)?;
+        let args = self.args.iter().map(|arg| fill_argument(arg, input));
+        let args = args.filter_map(Result::transpose);
+        let dir = self.runner.folders.session(call.context.session_id);
         let dir = dir.map_err(|error| {
             tracing::error!(?error, "folder of a session could not be created");
             ToolFailure::internal(NO_FOLDER)
         })?;
         Ok(ProgramSpec {
             program: self.program.clone(),
-            args,
+            args: args.collect::<Result<_, _>>()?,
             env: self.process.env.clone(),
             dir,
             limits: limits(self.process.limits),
@@ -120,11 +112,6 @@ impl ProcessTool {
             },
             output_bytes_max: usize::try_from(self.process.output_bytes_max).unwrap_or(usize::MAX),
         })
-    }
-
-    fn args(&self, input: &Map<String, Value>) -> Result<Vec<String>, ToolFailure> {
-        let args = self.args.iter().map(|arg| arg.fill(input));
-        args.filter_map(Result::transpose).collect()
     }
 
     /// The result for the model. It has no path, and nothing of standard error, which may contain
@@ -175,17 +162,15 @@ impl ProcessTool {
             }
         }
     }
-}
 
-impl ToolAction for ProcessTool {
-    async fn run(&self, call: ToolInvocation) -> Result<Value, ToolFailure> {
+    async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let deadline = Instant::now() + self.timeout;
         let spec = self.spec(&call)?;
         // Registered before the program starts, and while it waits for a slot: a turn that is
         // cancelled starts nothing, and one that has registered the program waits for its end.
         let (started, program) = oneshot::channel::<BoxFuture<'static, StopOutcome>>();
         let id = ChildTaskId::default();
-        let registered = call.context.wards.track(ChildTask {
+        let registered = call.context.child_tasks.track(ChildTask {
             kind: ReceiptKind::Process,
             id: id.clone(),
             tool_use_id: call.tool_use_id,
@@ -212,10 +197,10 @@ impl ToolAction for ProcessTool {
         })?;
         // The turn may have been cancelled during the wait; then nothing starts. The session drops
         // the turn and reports its tools.
-        let Ok(_part) = call.context.wards.enter() else {
+        let Ok(_part) = call.context.child_tasks.enter() else {
             return pending().await;
         };
-        let program = slot.and_then(|slot| self.runner.start(spec, slot));
+        let program = self.runner.start(spec, slot);
         let mut program = program.map_err(|error| {
             tracing::error!(?error, "program could not be started");
             ToolFailure::internal("The program of this tool could not be started.")

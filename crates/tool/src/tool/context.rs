@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use turnwire_event::port::{ChildTaskRegistry, WorkerLauncher};
-use turnwire_event::{EpisodeId, Owner, SessionId, TraceContext, TurnId};
+use turnwire_event::{Actor, EpisodeId, Owner, SessionId, TraceContext, TurnId};
 
 use super::item_store::ItemStore;
 
@@ -31,17 +31,15 @@ pub struct ToolContext {
     /// The version of the agent's definition, a label of metrics.
     pub definition: String,
     /// Registers processes and requests that outlive the future of a tool.
-    pub wards: Arc<dyn ChildTaskRegistry>,
+    pub child_tasks: Arc<dyn ChildTaskRegistry>,
     /// Runs workers for delegate tools.
     pub delegate: Arc<dyn WorkerLauncher>,
 }
 
-impl std::fmt::Debug for ToolContext {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolContext")
-            .field("session_id", &self.session_id)
-            .field("turn_id", &self.turn_id)
-            .field("agent", &self.agent)
-            .finish_non_exhaustive()
+impl ToolContext {
+    /// The agent that calls the tool, which is the actor of its statuses.
+    pub(crate) fn actor(&self) -> Actor {
+        let agent = self.agent.as_deref();
+        agent.map_or(Actor::ORCHESTRATOR, Actor::subagent)
     }
 }

@@ -88,16 +88,6 @@ impl ItemStore {
             Err(missing)
         }
     }
-
-    /// The number of items.
-    pub fn len(&self) -> usize {
-        self.items.lock().by_key.len()
-    }
-
-    /// True if there are no items.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// The length of the JSON of `value`, counted without a buffer.
@@ -124,6 +114,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    impl ItemStore {
+        pub(crate) fn len(&self) -> usize {
+            self.items.lock().by_key.len()
+        }
+    }
 
     #[test]
     fn items_are_returned_in_the_order_of_the_ids() {

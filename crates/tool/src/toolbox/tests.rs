@@ -10,7 +10,7 @@ use turnwire_event::{Clock, IdGenerator};
 use turnwire_pack::{HttpDef, Pack, PackFiles, ToolDef, ToolKind, ToolMethod, check};
 
 use crate::data_service::{Connector, ConnectorError, NoVerifier};
-use crate::test_support::{CountingMint, EventSink, FixedClock, LogCapture, call};
+use crate::tests::support::{CountingMint, EventSink, FixedClock, LogCapture, call};
 use crate::toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, toolbox};
 
 const TOOLS: &str = "
@@ -93,7 +93,7 @@ fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, ToolBuildError> {
         clock,
         mint,
         dialer: Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer")),
-        runner: crate::test_support::runner(),
+        runner: crate::tests::support::runner(),
         servers: Arc::default(),
     };
     toolbox(pack, &names, &kit)
@@ -168,7 +168,10 @@ fn build_errors_name_the_tool() {
     );
     pack.tools[0].input_schema = json!({"type": "sideways"});
     let schema = tools(&pack, &["search_offers"]).err();
-    assert!(matches!(schema, Some(ToolBuildError::Schema { tool, .. }) if tool == "search_offers"));
+    let schema = schema.expect("an invalid schema");
+    assert_eq!(schema.tool(), "search_offers");
+    let reason = "tool `search_offers`: its input_schema cannot be used: ";
+    assert!(schema.to_string().starts_with(reason), "{schema}");
     pack.enrichers.clear();
     let dangling = tools(&pack, &["search_offers"]).err();
     assert_eq!(

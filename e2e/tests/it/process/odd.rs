@@ -17,11 +17,11 @@ use crate::workshop::{GRACE, Shop, WITHIN};
 /// What a guard writes to the server, as it is.
 fn frames(mut bytes: &[u8]) -> Vec<GuardFrame> {
     let mut frames = Vec::new();
-    while let Some((head, api)) = bytes.split_first_chunk::<HEAD_BYTES>() {
-        let (tag, length) = GuardFrame::head(*head).expect("a head");
-        let (body, api) = api.split_at(length);
-        frames.push(GuardFrame::read(tag, body.to_vec()).expect("a frame"));
-        bytes = api;
+    while let Some(head) = bytes.first_chunk::<HEAD_BYTES>() {
+        let [_, length @ ..] = *head;
+        let (frame, tail) = bytes.split_at(HEAD_BYTES + u32::from_le_bytes(length) as usize);
+        frames.push(GuardFrame::read(frame).expect("a frame"));
+        bytes = tail;
     }
     frames
 }

@@ -163,7 +163,7 @@ impl ToolFixture {
             emitter: Arc::new(Unused),
             context: Arc::new(ToolContext {
                 delegate: Arc::new(NoChildTasks),
-                wards: Arc::clone(&self.wards) as Arc<dyn ChildTaskRegistry>,
+                child_tasks: Arc::clone(&self.wards) as Arc<dyn ChildTaskRegistry>,
                 owner: Owner {
                     tenant: TenantId(0),
                     principal: "user-42".parse().expect("a principal"),

@@ -80,7 +80,10 @@ pub(crate) fn spec<T: AsRef<str>>(workshop: &ProgramRunner, command: &[T]) -> Pr
         program: program.as_ref().to_owned(),
         args: args.iter().map(|arg| arg.as_ref().to_owned()).collect(),
         env: Vec::new(),
-        dir: workshop.folder(SessionId(Ulid(1))).expect("a folder"),
+        dir: workshop
+            .folders
+            .session(SessionId(Ulid(1)))
+            .expect("a folder"),
         limits: ProgramLimits::default(),
         input: None,
         output_bytes_max: 100_000,

@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 
 use super::site::{Site, read_complete_request};
 use super::*;
-use crate::request::HttpMethod;
+use crate::headers::RequestHeaders;
 
 /// Far longer than any step of these tests: a wait that reaches it has failed.
 const LONG: Duration = Duration::from_secs(30);
@@ -224,7 +224,7 @@ async fn redirect_loops_and_long_chains_end() {
     assert_eq!(chain("/3").await, Ok(200));
     assert_eq!(chain("/4").await, Err(DialError::TooManyRedirects));
     let no_redirects = HttpRequest {
-        redirects_max: 0,
+        redirects_max: Some(0),
         ..get(loop_site.url("127.0.0.1", "/"))
     };
     let result = dialer().send(no_redirects).await.map(|_| ());

@@ -10,7 +10,7 @@ use turnwire_event::{SessionId, ToolUseId, Ulid};
 use turnwire_pack::{ToolDef, ToolKind};
 
 use super::DelegateTool;
-use crate::test_support::{EventSink, context};
+use crate::tests::support::{EventSink, context};
 use crate::tool::ToolContext;
 use crate::tool::{Tool as _, ToolFailure, ToolInvocation};
 

@@ -7,17 +7,15 @@ use serde_json::Value;
 
 use crate::data_service::{EnricherType, id_in};
 use crate::input::InputFields;
-use crate::tool::ToolContext;
-use crate::tool::ToolFailure;
-use crate::tool::json_bytes;
+use crate::tool::{ToolContext, ToolFailure, json_bytes};
 
 /// Items of one list; more than a person reads.
 pub(super) const ITEMS_MAX: usize = 500;
-/// Of all items together: a quarter of the largest frame of a wire.
+/// The limit of all items together: a quarter of the largest frame of a wire.
 const BYTES_MAX: usize = 4 * 1_048_576;
 /// Ids that a failure names; further ones are counted.
 const NAMED_MAX: usize = 20;
-/// Of an id in a failure.
+/// The limit of an id in a failure.
 const ID_CHARS_MAX: usize = 64;
 
 /// The items to show, with their ids.
@@ -54,19 +52,16 @@ impl ItemSelection {
         context: &ToolContext,
     ) -> Result<Self, ToolFailure> {
         let input = InputFields::new(input, &["id", "component"])?;
-        match (
-            input.optional_text("id")?,
-            input.optional_value("component"),
-        ) {
+        let component = input.optional_object("component")?;
+        match (input.optional_text("id")?, component) {
             (Some(id), None) => Self::from_store(&[id], data_type, context),
-            (None, Some(component @ Value::Object(_))) => {
+            (None, Some(component)) => {
                 let items = vec![component.clone()];
                 check_schema(&items, enrichers)?;
                 check_bytes(&items)?;
                 let ids = id_of(component, enrichers).into_iter().collect();
                 Ok(Self { ids, items })
             }
-            (None, Some(_)) => Err(ToolFailure::invalid_input("`component` must be an object.")),
             (Some(_), Some(_)) | (None, None) => Err(ToolFailure::invalid_input(
                 "Give either `id`, a string, or `component`, an object.",
             )),
@@ -121,41 +116,31 @@ fn id_of(item: &Value, enrichers: &[Arc<EnricherType>]) -> Option<String> {
 }
 
 fn check_count(count: usize) -> Result<(), ToolFailure> {
-    if count == 0 {
-        return Err(ToolFailure::invalid_input("There is nothing to show."));
-    }
-    if count > ITEMS_MAX {
-        let message = format!("At most {ITEMS_MAX} items can be shown at once.");
-        return Err(ToolFailure::invalid_input(message));
-    }
-    Ok(())
+    ToolFailure::require(count > 0, || "There is nothing to show.")?;
+    ToolFailure::require(count <= ITEMS_MAX, || {
+        format!("At most {ITEMS_MAX} items can be shown at once.")
+    })
 }
 
 fn check_bytes(items: &[Value]) -> Result<(), ToolFailure> {
-    if items.iter().map(json_bytes).sum::<usize>() > BYTES_MAX {
-        return Err(ToolFailure::invalid_input(
-            "Together these items are larger than 4 MiB; show fewer of them.",
-        ));
-    }
-    Ok(())
+    let bytes: usize = items.iter().map(json_bytes).sum();
+    ToolFailure::require(
+        bytes <= BYTES_MAX,
+        || "Together these items are larger than 4 MiB; show fewer of them.",
+    )
 }
 
 fn check_schema(items: &[Value], enrichers: &[Arc<EnricherType>]) -> Result<(), ToolFailure> {
-    let mut enrichers = enrichers.iter().peekable();
-    if enrichers.peek().is_none() || enrichers.any(|enricher| enricher.are_valid_items(items)) {
-        return Ok(());
-    }
-    Err(ToolFailure::invalid_input(
-        "The items do not match the schema of their type. Name them by id instead.",
-    ))
+    let is_valid = |enricher: &Arc<EnricherType>| enricher.are_valid_items(items);
+    ToolFailure::require(
+        enrichers.is_empty() || enrichers.iter().any(is_valid),
+        || "The items do not match the schema of their type. Name them by id instead.",
+    )
 }
 
 fn missing_message(missing: &[String]) -> String {
-    let named: Vec<String> = missing
-        .iter()
-        .take(NAMED_MAX)
-        .map(|id| id.chars().take(ID_CHARS_MAX).collect())
-        .collect();
+    let short = |id: &String| id.chars().take(ID_CHARS_MAX).collect();
+    let named: Vec<String> = missing.iter().take(NAMED_MAX).map(short).collect();
     let others = match missing.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
         count => format!(" and {count} more"),

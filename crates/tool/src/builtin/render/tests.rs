@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use turnwire_event::port::{BoxFuture, Emission};
+use turnwire_event::code::ToolErrorClass;
+use turnwire_event::port::Emission;
 use turnwire_event::{ToolUseId, Ulid};
 use turnwire_pack::{Enricher, ToolKind};
 
 use super::*;
 use crate::data_service::{Connector, EnricherType, NoVerifier};
-use crate::test_support::{CountingMint, EventSink, call};
+use crate::tests::support::{CountingMint, EventSink, call};
 use crate::tool::Tool as _;
 
 /// Offers, each with an id and a title; and a total, which only an enricher knows.
@@ -44,21 +45,15 @@ fn offers() -> Vec<Arc<EnricherType>> {
     };
     services.insert("market".to_owned(), service);
     let connector =
-        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |_, _| {
-            Ok(Arc::new(Nowhere))
+        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |_| {
+            Ok(Arc::new(|_| {
+                Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
+            }))
         });
-    connector.expect("a connector").of_domain("offer_list")
-}
-
-struct Nowhere;
-
-impl crate::data_service::ServiceTransport for Nowhere {
-    fn send(
-        &self,
-        _: bytes::Bytes,
-    ) -> BoxFuture<'static, Result<turnwire_dial::JsonResponse, turnwire_dial::DialError>> {
-        Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
-    }
+    connector
+        .expect("a connector")
+        .registry
+        .of_domain("offer_list")
 }
 
 fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
@@ -121,7 +116,7 @@ async fn list_is_loading_then_loaded_and_stored() {
     let id = format!("data_{}", Ulid(1));
     let items = vec![offer(2), offer(1)];
     let actor = Actor::tool("render_offer_list");
-    let trace = crate::test_support::context().trace;
+    let trace = crate::tests::support::context().trace;
     let loading = Emission {
         trace: trace.clone(),
         ..Emission::new(

@@ -9,8 +9,8 @@ use turnwire_event::content::sha256_hex;
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, ToolUseId, Ulid};
 
-use crate::builtin::trial::{EchoTool, SleepTool};
-use crate::test_support::{CountingMint, EventSink, FixedClock, call};
+use crate::builtin::trial::{echo, sleep};
+use crate::tests::support::{CountingMint, EventSink, FixedClock, call};
 use crate::tool::ToolFailure;
 use crate::toolbox::{DuplicateToolName, Toolbox};
 
@@ -152,11 +152,9 @@ fn toolbox_rejects_a_duplicate_name() {
         .collect();
     assert_eq!(names, ["clock", "echo", "sleep", "fail", "burst"]);
     assert_eq!(
-        toolbox().with(Arc::new(EchoTool)).err(),
+        toolbox().with(Arc::new(echo())).err(),
         Some(DuplicateToolName("echo".into()))
     );
-    let own = Toolbox::new()
-        .with(Arc::new(SleepTool))
-        .expect("a new name");
+    let own = Toolbox::new().with(Arc::new(sleep())).expect("a new name");
     assert!(own.get("sleep").is_some() && own.get("echo").is_none());
 }

@@ -3,45 +3,31 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The only field that is read.
 const PRINCIPAL: &str = "principal";
 
-/// The principal that an object names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum EnvelopePrincipal {
-    Missing,
-    /// The same principal, once or several times.
-    One(String),
-    /// Several principals, or a value that is not a string.
-    Invalid,
-}
+/// The values of the field in an object, in their order; `None` for one that is not a string.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct EnvelopePrincipal(Vec<Option<String>>);
 
 impl EnvelopePrincipal {
-    /// Whether the envelope is for `principal` alone.
+    /// Whether the envelope is for `principal` alone: the field is there, and has no other value.
     pub(super) fn is(&self, principal: &str) -> bool {
-        matches!(self, Self::One(one) if one == principal)
-    }
-
-    fn add(&mut self, raw: &RawValue) {
-        let principal = serde_json::from_str::<String>(raw.get()).ok();
-        *self = match (std::mem::replace(self, Self::Invalid), principal) {
-            (Self::Missing, Some(principal)) => Self::One(principal),
-            (Self::One(one), Some(principal)) if one == principal => Self::One(one),
-            _ => Self::Invalid,
-        };
+        let is_same = |value: &Option<String>| value.as_deref() == Some(principal);
+        !self.0.is_empty() && self.0.iter().all(is_same)
     }
 
     /// Reads the principal of `body`; `None` if it is not a JSON object. In a truncated object the
     /// fields before the end count.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        let mut principal = Self::Missing;
+        let mut principal = Self::default();
         let mut json = serde_json::Deserializer::from_slice(body);
-        let parsed = PrincipalVisitor(&mut principal).deserialize(&mut json);
+        let parsed = json.deserialize_map(PrincipalVisitor(&mut principal));
         match parsed.and_then(|()| json.end()) {
-            Err(_) if principal == Self::Missing => None,
+            Err(_) if principal.0.is_empty() => None,
             Ok(()) | Err(_) => Some(principal),
         }
     }
@@ -49,14 +35,6 @@ impl EnvelopePrincipal {
 
 /// Visits an object and keeps the principal even if the object is truncated.
 struct PrincipalVisitor<'p>(&'p mut EnvelopePrincipal);
-
-impl<'de> DeserializeSeed<'de> for PrincipalVisitor<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
 
 impl<'de> Visitor<'de> for PrincipalVisitor<'_> {
     type Value = ();
@@ -68,7 +46,8 @@ impl<'de> Visitor<'de> for PrincipalVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             if key == PRINCIPAL {
-                self.0.add(map.next_value::<&'de RawValue>()?);
+                let value = map.next_value::<&'de RawValue>()?;
+                self.0.0.push(serde_json::from_str(value.get()).ok());
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

@@ -10,7 +10,7 @@ use turnwire_event::code::{Reason, ToolErrorClass};
 
 use super::*;
 use crate::input::MESSAGE_CHARS_MAX;
-use crate::test_support::{EventSink, LogCapture, call};
+use crate::tests::support::{EventSink, LogCapture, call};
 use crate::tool::Tool as _;
 
 use fake_service::{Step, ToolFixture, envelope, offers};
@@ -87,7 +87,7 @@ async fn input_cannot_change_the_principal() {
 async fn turn_without_a_trace_sends_empty_trace_fields() {
     let fixture = ToolFixture::new([Step::answer(envelope(json!({})))]);
     let mut call = fixture.call(json!({}));
-    let mut context = crate::test_support::context();
+    let mut context = crate::tests::support::context();
     context.trace = None;
     call.context = Arc::new(context);
     assert!(fixture.tool.run(call).await.is_ok());
@@ -149,7 +149,7 @@ async fn failure_has_enricher_and_reason_and_is_counted() {
         let context = Arc::clone(&call.context);
         let failure = unavailable(ToolErrorClass::EnvelopeError, *reason);
         assert_eq!(fixture.tool.run(call).await, Err(failure));
-        assert!(context.items.is_empty());
+        assert_eq!(context.items.len(), 0);
     }
     let labels = |reason: &str| {
         format!(
@@ -199,7 +199,7 @@ async fn mismatch_is_dropped_counted_and_logged_once() {
         ))
     );
     assert_eq!(logs.metrics(name), counted(1));
-    assert!(context.items.is_empty());
+    assert_eq!(context.items.len(), 0);
     assert_eq!(fixture.requests().len(), 1, "no second try");
     let received = logs.log();
     let lines: Vec<&str> = received

@@ -1,7 +1,7 @@
 //! Keys are sent to the service and never returned or logged.
 
 use super::*;
-use crate::test_support::LogCapture;
+use crate::tests::support::LogCapture;
 
 // G6
 #[tokio::test]

@@ -6,7 +6,7 @@ use turnwire_event::code::ToolErrorClass;
 use super::*;
 
 fn template(text: &str) -> UrlTemplate {
-    UrlTemplate::new(text, &[]).unwrap_or_else(|reason| panic!("{text}: {}", reason.0))
+    UrlTemplate::new(text, &[]).unwrap_or_else(|reason| panic!("{text}: {reason}"))
 }
 
 fn fields(value: Value) -> Map<String, Value> {
@@ -193,7 +193,7 @@ fn invalid_urls_of_a_pack_are_errors() {
         ("https://api.example/%2e%2E/{b}", "not plain"),
     ] {
         let bad = UrlTemplate::new(text, &[]).expect_err(text);
-        assert!(bad.0.contains(reason), "{text}: {}", bad.0);
+        assert!(bad.contains(reason), "{text}: {bad}");
     }
     for text in [
         "http://127.0.0.1:8080/{a}",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use turnwire_dial::DialError;
+use turnwire_dial::{DialError, InvalidHeader};
 
 use super::health::ConnectionFault;
 use super::http::HttpFailure;
@@ -33,6 +33,8 @@ pub(crate) enum ConnectError {
     Rejected(String),
     #[error("its answer is not MCP; check its `url` or `command`")]
     NotMcp,
+    #[error(transparent)]
+    Header(#[from] InvalidHeader),
     #[error("no server answers at its `url`; start it, or write another `url`")]
     Unreachable,
     #[error("its `url` redirects to another address; write that one as its `url`")]
@@ -67,16 +69,12 @@ impl From<ClientInitializeError> for ConnectError {
 impl ConnectError {
     fn from_http(error: &StreamableHttpError<HttpFailure>) -> Self {
         match error {
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::Refused)) => {
-                Self::AddressNotAllowed
-            }
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::TooManyRedirects)) => {
-                Self::Redirected
-            }
-            StreamableHttpError::Client(HttpFailure::Dial(DialError::UnexpectedEncoding)) => {
-                Self::Encoded
-            }
-            StreamableHttpError::Client(HttpFailure::Dial(_)) => Self::Unreachable,
+            StreamableHttpError::Client(HttpFailure::Dial(error)) => match error {
+                DialError::Refused => Self::AddressNotAllowed,
+                DialError::TooManyRedirects => Self::Redirected,
+                DialError::UnexpectedEncoding => Self::Encoded,
+                _ => Self::Unreachable,
+            },
             StreamableHttpError::Client(HttpFailure::Fault(fault)) => Self::Fault(*fault),
             StreamableHttpError::HttpStatus(status) => Self::Status(status.status),
             _ => Self::NotMcp,

@@ -11,7 +11,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientJsonRpcMessage, GetExtensions as _, GetMeta as _, ProgressToken, ServerJsonRpcMessage,
@@ -37,39 +36,13 @@ pub(crate) type ProgressSender = Arc<watch::Sender<Option<ProgressStep>>>;
 /// Entries of calls that are over are removed when there are this many.
 const ROUTES_CLEANUP_AT: usize = 64;
 
-/// The progress senders of the open calls.
-#[derive(Default)]
-struct ProgressRoutes(Mutex<HashMap<ProgressToken, Weak<watch::Sender<Option<ProgressStep>>>>>);
-
-impl ProgressRoutes {
-    fn insert(&self, token: ProgressToken, sender: &ProgressSender) {
-        let mut routes = self.0.lock();
-        if routes.len() >= ROUTES_CLEANUP_AT {
-            routes.retain(|_, sender| sender.strong_count() > 0);
-        }
-        routes.insert(token, Arc::downgrade(sender));
-    }
-
-    fn send(&self, token: &ProgressToken, step: ProgressStep) {
-        let mut routes = self.0.lock();
-        match routes.get(token).map(Weak::upgrade) {
-            Some(Some(sender)) => {
-                sender.send_replace(Some(step));
-            }
-            Some(None) => {
-                routes.remove(token);
-            }
-            None => {}
-        }
-    }
-}
-
 /// A transport of any kind behind the filter.
 pub(super) struct FilteredTransport<T> {
     inner: T,
     server: Arc<str>,
     health: Arc<ConnectionHealth>,
-    routes: ProgressRoutes,
+    /// The progress senders of the open calls.
+    routes: HashMap<ProgressToken, Weak<watch::Sender<Option<ProgressStep>>>>,
 }
 
 impl<T> FilteredTransport<T> {
@@ -78,7 +51,7 @@ impl<T> FilteredTransport<T> {
             inner,
             server: Arc::clone(server),
             health: Arc::clone(health),
-            routes: ProgressRoutes::default(),
+            routes: HashMap::new(),
         }
     }
 
@@ -105,7 +78,10 @@ impl<T> FilteredTransport<T> {
                     progress: params.progress,
                     total: params.total,
                 };
-                self.routes.send(&params.progress_token, step);
+                let sender = self.routes.get(&params.progress_token);
+                if let Some(sender) = sender.and_then(Weak::upgrade) {
+                    sender.send_replace(Some(step));
+                }
                 false
             }
             Some(ServerNotification::ToolListChangedNotification(_)) => {
@@ -133,7 +109,10 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for FilteredTransport<T> {
             let sender = message.request.extensions().get::<ProgressSender>();
             let token = message.request.get_meta().get_progress_token();
             if let (Some(sender), Some(token)) = (sender, token) {
-                self.routes.insert(token, sender);
+                if self.routes.len() >= ROUTES_CLEANUP_AT {
+                    self.routes.retain(|_, sender| sender.strong_count() > 0);
+                }
+                self.routes.insert(token, Arc::downgrade(sender));
             }
         }
         self.inner.send(message)

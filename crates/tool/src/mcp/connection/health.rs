@@ -2,7 +2,6 @@
 //! the server has sent, which calls are open, and the fault that ends the connection. A server that
 //! sends too much is disconnected instead of slowed down, because its messages are held in memory.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,7 +22,7 @@ const NOTIFICATIONS_MAX: usize = 200;
 /// How long a server may read nothing of its standard input while a message waits.
 pub(super) const WRITE_STALL_MAX: Duration = Duration::from_secs(10);
 
-/// Why a connection is ended from this side.
+/// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConnectionFault {
     #[error("it sent more than {MESSAGE_BYTES_MAX} bytes without the end of a message")]
@@ -36,24 +35,21 @@ pub(crate) enum ConnectionFault {
     Unreachable,
     #[error("it does not respond to pings")]
     Unresponsive,
+    #[error("it closed the connection")]
+    Closed,
 }
 
 /// A count that starts from zero again after a while.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Window {
-    start: Instant,
+    start: Option<Instant>,
     count: usize,
 }
 
 impl Window {
-    fn new() -> Mutex<Self> {
-        let start = Instant::now();
-        Mutex::new(Self { start, count: 0 })
-    }
-
     fn add(&mut self, count: usize, length: Duration) -> usize {
-        if self.start.elapsed() >= length {
-            self.start = Instant::now();
+        if self.start.is_none_or(|start| start.elapsed() >= length) {
+            self.start = Some(Instant::now());
             self.count = 0;
         }
         self.count = self.count.saturating_add(count);
@@ -62,35 +58,22 @@ impl Window {
 }
 
 /// The shared state of one connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ConnectionHealth {
     received: Mutex<Window>,
     received_total: AtomicU64,
     notifications: Mutex<Window>,
-    stray_output: AtomicBool,
+    /// The server has sent output that cannot be the beginning of a message.
+    pub(super) stray_output: AtomicBool,
     /// The first fault; the supervisor waits for it.
     fault: watch::Sender<Option<ConnectionFault>>,
     /// Asks the supervisor for a ping.
-    probe: Notify,
+    pub(super) probe: Notify,
     /// The deadlines of the open calls.
-    calls: watch::Sender<BTreeMap<u64, Instant>>,
-    next_call: AtomicU64,
+    calls: watch::Sender<Vec<Instant>>,
 }
 
 impl ConnectionHealth {
-    pub(crate) fn new() -> Self {
-        Self {
-            received: Window::new(),
-            received_total: AtomicU64::new(0),
-            notifications: Window::new(),
-            stray_output: AtomicBool::new(false),
-            fault: watch::Sender::new(None),
-            probe: Notify::new(),
-            calls: watch::Sender::default(),
-            next_call: AtomicU64::new(0),
-        }
-    }
-
     /// Counts `bytes` from the server.
     pub(super) fn receive(&self, bytes: usize) -> Result<(), ConnectionFault> {
         self.received_total
@@ -110,15 +93,6 @@ impl ConnectionHealth {
     pub(super) fn allow_notification(&self) -> bool {
         let mut notifications = self.notifications.lock();
         notifications.add(1, Duration::from_secs(1)) <= NOTIFICATIONS_MAX
-    }
-
-    /// Notes output that cannot be the beginning of a message.
-    pub(super) fn note_stray_output(&self) {
-        self.stray_output.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn has_stray_output(&self) -> bool {
-        self.stray_output.load(Ordering::Relaxed)
     }
 
     /// Has the supervisor end the connection. The first fault counts.
@@ -152,23 +126,16 @@ impl ConnectionHealth {
         self.probe.notify_one();
     }
 
-    pub(super) async fn probe_requested(&self) {
-        self.probe.notified().await;
-    }
-
     /// Registers a call that is open until the guard is dropped.
     pub(crate) fn begin_call(self: &Arc<Self>, deadline: Instant) -> OpenCallGuard {
-        let call = self.next_call.fetch_add(1, Ordering::Relaxed);
-        self.calls.send_modify(|calls| {
-            calls.insert(call, deadline);
-        });
+        self.calls.send_modify(|calls| calls.push(deadline));
         let health = Arc::clone(self);
-        OpenCallGuard { health, call }
+        OpenCallGuard { health, deadline }
     }
 
     /// The latest deadline of the open calls that have time left.
     pub(super) fn latest_deadline(&self) -> Option<Instant> {
-        let latest = self.calls.borrow().values().max().copied();
+        let latest = self.calls.borrow().iter().max().copied();
         latest.filter(|deadline| *deadline > Instant::now())
     }
 
@@ -177,7 +144,7 @@ impl ConnectionHealth {
         let mut calls = self.calls.subscribe();
         let no_time_left = calls.wait_for(|calls| {
             let now = Instant::now();
-            calls.values().all(|deadline| *deadline <= now)
+            calls.iter().all(|deadline| *deadline <= now)
         });
         let _ = timeout_at(latest, no_time_left).await;
     }
@@ -187,13 +154,15 @@ impl ConnectionHealth {
 #[derive(Debug)]
 pub(crate) struct OpenCallGuard {
     health: Arc<ConnectionHealth>,
-    call: u64,
+    deadline: Instant,
 }
 
 impl Drop for OpenCallGuard {
     fn drop(&mut self) {
         self.health.calls.send_modify(|calls| {
-            calls.remove(&self.call);
+            if let Some(own) = calls.iter().position(|call| *call == self.deadline) {
+                calls.swap_remove(own);
+            }
         });
     }
 }
@@ -204,7 +173,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn too_many_bytes_in_one_window_are_a_fault() {
-        let health = ConnectionHealth::new();
+        let health = ConnectionHealth::default();
         for _ in 0..2 {
             assert_eq!(health.receive(WINDOW_BYTES_MAX), Ok(()));
             tokio::time::advance(WINDOW).await;
@@ -219,7 +188,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn notifications_beyond_the_rate_are_not_allowed() {
-        let health = ConnectionHealth::new();
+        let health = ConnectionHealth::default();
         let allowed = |n: u32| (0..n).filter(|_| health.allow_notification()).count();
         assert_eq!(allowed(500), NOTIFICATIONS_MAX);
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::stream::{BoxStream, try_unfold};
 use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, JsonRpcError, JsonRpcMessage, ServerJsonRpcMessage,
 };
-use rmcp::transport::common::client_side_sse::SseRetryPolicy;
 use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse,
@@ -54,8 +53,6 @@ pub(super) enum HttpFailure {
     Events(#[from] turnwire_dial::SseError),
     #[error("a header cannot be sent")]
     Header,
-    #[error("HTTP {0}")]
-    Status(u16),
 }
 
 type Error = StreamableHttpError<HttpFailure>;
@@ -64,45 +61,19 @@ fn client_error(failure: impl Into<HttpFailure>) -> Error {
     StreamableHttpError::Client(failure.into())
 }
 
-/// Lets rmcp open a broken stream again at once, and once more if that fails. The pauses are those
-/// of [`HttpTransport::get_stream`]; a server that stays away is for the supervisor.
-#[derive(Debug)]
-pub(super) struct ReopenTwice;
-
-impl SseRetryPolicy for ReopenTwice {
-    fn retry(&self, attempts: usize) -> Option<Duration> {
-        (attempts < 2).then_some(Duration::ZERO)
-    }
-}
-
 /// The HTTP side of one connection.
 #[derive(Clone)]
 pub(super) struct HttpTransport {
-    dialer: Arc<Dialer>,
-    url: Url,
+    pub(super) dialer: Arc<Dialer>,
+    pub(super) url: Url,
     /// From the pack; may contain keys.
-    headers: RequestHeaders,
-    health: Arc<ConnectionHealth>,
+    pub(super) headers: RequestHeaders,
+    pub(super) health: Arc<ConnectionHealth>,
     /// Of the stream of the server's own messages; `None` before the first one.
-    stream_restarts: Arc<Mutex<Option<RestartPolicy>>>,
+    pub(super) stream_restarts: Arc<Mutex<Option<RestartPolicy>>>,
 }
 
 impl HttpTransport {
-    pub(super) fn new(
-        dialer: &Arc<Dialer>,
-        url: &Url,
-        headers: &RequestHeaders,
-        health: &Arc<ConnectionHealth>,
-    ) -> Self {
-        Self {
-            dialer: Arc::clone(dialer),
-            url: url.clone(),
-            headers: headers.clone(),
-            health: Arc::clone(health),
-            stream_restarts: Arc::default(),
-        }
-    }
-
     fn request(
         &self,
         method: HttpMethod,
@@ -125,8 +96,13 @@ impl HttpTransport {
         // A stream has no size limit; its rate and its messages have.
         request.max_bytes = usize::MAX;
         // A redirect would send the session and the key to an address that the pack does not name.
-        request.redirects_max = 0;
+        request.redirects_max = Some(0);
         Ok(request)
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<StreamingResponse, Error> {
+        let sent = self.dialer.send_streaming(request).await;
+        sent.map_err(client_error)
     }
 
     fn events(&self, body: StreamingResponse) -> BoxStream<'static, Result<Sse, SseError>> {
@@ -136,12 +112,10 @@ impl HttpTransport {
             reader: SseReader::new(SseLimits::per_event(MESSAGE_BYTES_MAX)),
             health: Arc::clone(&self.health),
         };
-        unfold(Some(events), |events| async {
-            let mut events = events?;
-            match events.next().await {
-                Ok(event) => Some((Ok(event?), Some(events))),
-                Err(failure) => Some((Err(SseError::Body(Box::new(failure))), None)),
-            }
+        try_unfold(events, |mut events| async {
+            let event = events.next().await;
+            let event = event.map_err(|failure| SseError::Body(Box::new(failure)))?;
+            Ok(event.map(|event| (event, events)))
         })
         .boxed()
     }
@@ -168,12 +142,6 @@ impl HttpTransport {
                 *first = Some(RestartPolicy::default());
                 Duration::ZERO
             }
-        }
-    }
-
-    fn stream_opened(&self) {
-        if let Some(restarts) = &mut *self.stream_restarts.lock() {
-            restarts.connected();
         }
     }
 }
@@ -235,30 +203,26 @@ impl StreamableHttpClient for HttpTransport {
         let mut request = self.request(HttpMethod::Post, session_id.as_deref(), None, &headers)?;
         request.timeout = POST_TIMEOUT;
         request.body = Some(serde_json::to_vec(&message)?.into());
-        let body = self
-            .dialer
-            .send_streaming(request)
-            .await
-            .map_err(client_error)?;
+        let body = self.send(request).await?;
         let status = body.status();
-        // A ping is always valid, so 400 is about its session: many servers answer so, instead of
-        // 404, for a session from before their restart.
-        if session_id.is_some() && status == 400 && is_ping(&message) {
-            return Err(StreamableHttpError::SessionExpired);
+        if session_id.is_some() && status == 400 {
+            // A ping is always valid, so 400 is about its session: many servers answer so, instead
+            // of 404, for a session from before their restart.
+            if is_ping(&message) {
+                return Err(StreamableHttpError::SessionExpired);
+            }
+            self.health.request_probe();
         }
         let is_request = matches!(message, JsonRpcMessage::Request(_));
-        if matches!(status, 202 | 204) || (!is_request && (200..300).contains(&status)) {
+        let is_success = (200..300).contains(&status);
+        if matches!(status, 202 | 204) || (!is_request && is_success) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let new_session_id = body.header(SESSION_ID).map(str::to_owned);
         let content_type = body.content_type();
-        let is_success = (200..300).contains(&status);
         if is_success && content_type == EVENT_STREAM {
             let events = self.events(body);
             return Ok(StreamableHttpPostResponse::Sse(events, new_session_id));
-        }
-        if status == 400 && session_id.is_some() {
-            self.health.request_probe();
         }
         let is_expired = status == 404 && session_id.is_some();
         let status_error = || match is_expired {
@@ -297,15 +261,11 @@ impl StreamableHttpClient for HttpTransport {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Error> {
         let request = self.request(HttpMethod::Delete, Some(&session_id), None, &headers)?;
-        let body = self
-            .dialer
-            .send_streaming(request)
-            .await
-            .map_err(client_error)?;
+        let body = self.send(request).await?;
         match body.status() {
             // A server need not support the end of a session.
             200..300 | 404 | 405 => Ok(()),
-            status => Err(client_error(HttpFailure::Status(status))),
+            status => Err(HttpStatusError::new(status, None).into()),
         }
     }
 
@@ -318,12 +278,8 @@ impl StreamableHttpClient for HttpTransport {
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
         let last_event_id = last_event_id.as_deref();
-        let mut request = self.request(
-            HttpMethod::Get,
-            session_id.as_deref(),
-            last_event_id,
-            &headers,
-        )?;
+        let session_id = session_id.as_deref();
+        let mut request = self.request(HttpMethod::Get, session_id, last_event_id, &headers)?;
         request.accept = EVENT_STREAM.into();
         // A server that ends its streams at once would otherwise be asked as fast as it answers.
         let pause = match last_event_id {
@@ -331,15 +287,12 @@ impl StreamableHttpClient for HttpTransport {
             None => self.stream_pause(),
         };
         tokio::time::sleep(pause).await;
-        let body = self
-            .dialer
-            .send_streaming(request)
-            .await
-            .map_err(client_error)?;
+        let body = self.send(request).await?;
         match body.status() {
             200..300 if body.content_type() == EVENT_STREAM => {
                 if last_event_id.is_none() {
-                    self.stream_opened();
+                    let mut restarts = self.stream_restarts.lock();
+                    restarts.get_or_insert_default().connected();
                 }
                 Ok(self.events(body))
             }
@@ -364,8 +317,6 @@ fn error_response(error: JsonRpcError, message: &ClientJsonRpcMessage) -> Server
 }
 
 fn is_ping(message: &ClientJsonRpcMessage) -> bool {
-    let JsonRpcMessage::Request(message) = message else {
-        return false;
-    };
-    matches!(message.request, ClientRequest::PingRequest(_))
+    matches!(message, JsonRpcMessage::Request(message)
+        if matches!(message.request, ClientRequest::PingRequest(_)))
 }

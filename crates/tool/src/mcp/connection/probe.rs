@@ -28,7 +28,7 @@ pub(crate) async fn until_unresponsive(
     health: &ConnectionHealth,
 ) {
     loop {
-        health.probe_requested().await;
+        health.probe.notified().await;
         if !is_responsive(|| ping(&peer), pings, health).await {
             return;
         }
@@ -104,7 +104,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silent_server_without_open_calls_is_unresponsive() {
-        let health = Arc::new(ConnectionHealth::new());
+        let health = Arc::<ConnectionHealth>::default();
         let _late = health.begin_call(Instant::now());
         let start = Instant::now();
         assert!(!is_responsive(silent_ping, 2, &health).await);
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silent_server_gets_the_time_of_its_open_call_only() {
-        let health = Arc::new(ConnectionHealth::new());
+        let health = Arc::<ConnectionHealth>::default();
         let start = Instant::now();
         let _call = health.begin_call(start + secs(120));
         let later_calls = async {
@@ -135,7 +135,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silent_server_is_pinged_again_when_its_call_is_dropped() {
-        let health = Arc::new(ConnectionHealth::new());
+        let health = Arc::<ConnectionHealth>::default();
         let start = Instant::now();
         let call = health.begin_call(start + secs(120));
         let dropped = async {
@@ -149,7 +149,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn server_that_answers_its_call_is_responsive() {
-        let health = Arc::new(ConnectionHealth::new());
+        let health = Arc::<ConnectionHealth>::default();
         let start = Instant::now();
         let call = health.begin_call(start + secs(120));
         let answered = async {

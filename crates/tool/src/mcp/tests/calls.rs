@@ -12,7 +12,7 @@ use turnwire_pack::{DataService, Enricher, McpTransport};
 
 use super::support::{ServerFixture, run, tool, tool_def, until};
 use crate::data_service::{Connector, NoVerifier, ServiceData};
-use crate::test_support::{EventSink, call, context};
+use crate::tests::support::{EventSink, call, context};
 
 // S2-001
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn server_key_is_removed_from_results_and_failures() {
     let failed = run(&tools, "fail", json!({"text": "no sk-of-a-server"})).await;
     assert_eq!(failed.expect_err("a failure").message, "no ***");
     let service = tools.service("small", &service()).expect("it enriches");
-    let result = service.send("{}".into()).await.expect("an envelope");
+    let result = service("{}".into()).await.expect("an envelope");
     let result: Value = serde_json::from_slice(&result.body).expect("JSON");
     assert_eq!(result["payload"]["token"], "***");
 }
@@ -295,15 +295,14 @@ async fn data_service_behind_a_server_uses_the_connector() {
         payload_schema: None,
     };
     let services = BTreeMap::from([("market".to_owned(), service())]);
-    let connector = Connector::with_transports(
-        &services,
-        &[enricher],
-        Arc::new(NoVerifier),
-        |_, service| Ok(tools.service("small", service).expect("it enriches")),
-    );
+    let connector =
+        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |service| {
+            tools.service("small", service)
+        });
     let connector = connector.expect("a connector");
     let enricher = connector
-        .enricher("offer_list", "offer_search")
+        .registry
+        .get("offer_list", "offer_search")
         .expect("it");
     let mut params = Map::new();
     params.insert("query".to_owned(), json!("oat milk"));

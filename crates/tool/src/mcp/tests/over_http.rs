@@ -9,7 +9,7 @@ use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::{McpServer, McpTransport};
 
 use super::support::{ServerFixture, def, program, run, tool, tool_def, until};
-use crate::test_support::{EventSink, LogCapture, call};
+use crate::tests::support::{EventSink, LogCapture, call};
 
 /// A server process; dropping it kills it.
 struct HttpServer(Child);

@@ -9,7 +9,7 @@ use turnwire_event::code::ToolErrorClass;
 
 use super::support::{ServerFixture, run, tool, tool_def, until};
 use crate::mcp::McpToolset;
-use crate::test_support::{EventSink, LogCapture, call};
+use crate::tests::support::{EventSink, LogCapture, call};
 
 // F14
 #[tokio::test]

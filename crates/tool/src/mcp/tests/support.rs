@@ -16,11 +16,11 @@ use turnwire_pack::{McpServer, McpTransport, ToolDef, ToolKind};
 
 use crate::mcp::connection::{ProgramLauncher, ProgramPipes, RunningProgram};
 use crate::mcp::{McpServerError, McpServers, McpToolset};
-use crate::test_support::{EventSink, call};
+use crate::tests::support::{EventSink, call};
 use crate::tool::{Tool, ToolFailure};
 
-/// Starts a program without a guard.
-struct UnguardedProgram(Vec<String>, Vec<(String, String)>);
+/// Starts programs without a guard.
+struct UnguardedLauncher;
 
 impl RunningProgram for Child {
     fn exit_text(&mut self) -> BoxFuture<'_, String> {
@@ -37,12 +37,17 @@ impl RunningProgram for Child {
     }
 }
 
-impl ProgramLauncher for UnguardedProgram {
-    fn launch(&self) -> BoxFuture<'_, std::io::Result<ProgramPipes>> {
+impl ProgramLauncher for UnguardedLauncher {
+    fn launch<'a>(
+        &'a self,
+        _: &'a str,
+        command: &'a [String],
+        env: &'a [(String, String)],
+    ) -> BoxFuture<'a, std::io::Result<ProgramPipes>> {
         Box::pin(async {
-            let mut child = Command::new(&self.0[0])
-                .args(&self.0[1..])
-                .envs(self.1.iter().cloned())
+            let mut child = Command::new(&command[0])
+                .args(&command[1..])
+                .envs(env.iter().cloned())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
@@ -66,11 +71,8 @@ pub(super) struct ServerFixture {
 impl ServerFixture {
     pub(super) fn new() -> Self {
         let dialer = Dialer::new(DialerOptions::default()).expect("a dialer");
-        let launchers = |_: &str, command: &[String], env: &[(String, String)]| {
-            Arc::new(UnguardedProgram(command.to_vec(), env.to_vec())) as Arc<dyn ProgramLauncher>
-        };
         Self {
-            servers: McpServers::with_launchers(Arc::new(dialer), Arc::new(launchers)),
+            servers: McpServers::with_launcher(Arc::new(dialer), Arc::new(UnguardedLauncher)),
             folder: tempfile::tempdir().expect("a folder"),
         }
     }
@@ -134,6 +136,14 @@ impl ServerFixture {
             .iter()
             .filter(|message| message["method"] == method)
             .count()
+    }
+}
+
+impl McpToolset {
+    /// The name and the number of tools of each server.
+    pub(super) fn servers(&self) -> impl Iterator<Item = (&str, usize)> {
+        let servers = self.servers.iter();
+        servers.map(|(name, tools)| (name.as_str(), tools.tools.len()))
     }
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::frame::ProgramExit;
-use super::order::ProgramLimits;
+use super::order::{GuardOrder, ProgramLimits};
 
 /// The exit code of a shell for a missing program. Together with the token only this process can
 /// send it.
@@ -17,16 +17,11 @@ const NO_PROGRAM: u8 = 127;
 
 /// The arguments of this process: `token guard limits program args…`. Only the guard knows the
 /// token, and this process until it executes the program.
-pub(super) fn arguments(
-    token: &str,
-    limits: &ProgramLimits,
-    program: &str,
-    args: &[String],
-) -> Vec<OsString> {
-    let limits = serde_json::to_string(limits).unwrap_or_default();
+pub(super) fn arguments(token: &str, order: &GuardOrder) -> Vec<OsString> {
+    let limits = serde_json::to_string(&order.limits).unwrap_or_default();
     let guard = std::process::id().to_string();
-    let own = [token, &guard, &limits, program].map(OsString::from);
-    let args = args.iter().map(OsString::from);
+    let own = [token, &guard, &limits, &order.program].map(OsString::from);
+    let args = order.args.iter().map(OsString::from);
     own.into_iter().chain(args).collect()
 }
 
@@ -35,12 +30,9 @@ pub(super) fn become_program(args: &[OsString]) -> ExitCode {
     let [token, guard, limits, program, args @ ..] = args else {
         return ExitCode::from(super::USAGE);
     };
-    let (Some(token), Some(guard), Some(limits)) =
-        (token.to_str(), guard.to_str(), limits.to_str())
+    let limits = limits.to_str().map(serde_json::from_str);
+    let (Some(token), Some(guard), Some(Ok(limits))) = (token.to_str(), guard.to_str(), limits)
     else {
-        return ExitCode::from(super::USAGE);
-    };
-    let Ok(limits) = serde_json::from_str(limits) else {
         return ExitCode::from(super::USAGE);
     };
     if bind(guard).is_err() {

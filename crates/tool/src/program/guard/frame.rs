@@ -6,12 +6,16 @@
 //! A start comes at most once and first, an end exactly once and last. Output keeps the order in
 //! which the program wrote it.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use turnwire_event::code::StopOutcome;
 
-/// The tag and the length.
-pub const HEAD_BYTES: usize = 5;
-/// Of the body of a frame; a guard sends output in far smaller pieces.
+/// The tag of a frame.
+pub const TAG_BYTES: usize = 1;
+/// The tag and the length of a frame.
+pub const HEAD_BYTES: usize = TAG_BYTES + 4;
+/// The limit of the body of a frame; a guard sends output in far smaller pieces.
 pub const FRAME_BYTES_MAX: usize = 64 * 1_024;
 
 /// One frame of a guard.
@@ -27,15 +31,15 @@ pub enum GuardFrame {
     End(ProgramEnded),
 }
 
-/// The program has a process.
+/// The body of [`GuardFrame::Start`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramStarted {
     /// The process id, which is also the id of the process group.
     pub pid: u32,
 }
 
-/// How a program ended; no process of it is left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The body of [`GuardFrame::End`]: how a program ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramEnded {
     /// How the program itself ended.
     #[serde(rename = "how")]
@@ -60,7 +64,7 @@ pub struct ProgramEnded {
 }
 
 /// How a program exited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramExit {
     /// With this exit code.
@@ -72,6 +76,7 @@ pub enum ProgramExit {
     /// It was not started: there is no such folder.
     MissingFolder,
     /// It was not started: the system refused to run it.
+    #[default]
     Refused,
 }
 
@@ -80,12 +85,7 @@ impl ProgramEnded {
     pub fn unstarted(exit: ProgramExit) -> Self {
         Self {
             exit,
-            requested: false,
-            killed: false,
-            too_many_processes: false,
-            truncated: false,
-            descendants: 0,
-            duration_ms: 0,
+            ..Self::default()
         }
     }
 
@@ -99,57 +99,31 @@ impl ProgramEnded {
     }
 }
 
-/// Bytes of a guard that are not a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a frame of a guard cannot be read")]
-pub struct GuardFrameError;
-
 impl GuardFrame {
     /// The bytes of the frame.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let json = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
-        match self {
-            Self::Start(start) => bytes(0, &json(serde_json::to_vec(start))),
-            Self::Output(output) => bytes(1, output),
-            Self::ErrorOutput(output) => bytes(2, output),
-            Self::End(end) => bytes(3, &json(serde_json::to_vec(end))),
-        }
+        let json = |value: serde_json::Result<Vec<u8>>| Cow::Owned(value.unwrap_or_default());
+        let (tag, body) = match self {
+            Self::Start(start) => (0, json(serde_json::to_vec(start))),
+            Self::Output(output) => (1, Cow::Borrowed(&output[..])),
+            Self::ErrorOutput(output) => (2, Cow::Borrowed(&output[..])),
+            Self::End(end) => (3, json(serde_json::to_vec(end))),
+        };
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        [&[tag][..], &length.to_le_bytes(), &body].concat()
     }
 
-    /// Reads the tag and the length of the body.
-    pub fn head(head: [u8; HEAD_BYTES]) -> Result<(u8, usize), GuardFrameError> {
-        let [tag, length @ ..] = head;
-        let length = usize::try_from(u32::from_le_bytes(length)).map_err(|_| GuardFrameError)?;
-        if tag > 3 || length > FRAME_BYTES_MAX {
-            return Err(GuardFrameError);
-        }
-        Ok((tag, length))
-    }
-
-    /// Reads the frame of a tag and a body.
-    pub fn read(tag: u8, body: Vec<u8>) -> Result<Self, GuardFrameError> {
-        let json_error = |_| GuardFrameError;
-        match tag {
-            0 => Ok(Self::Start(
-                serde_json::from_slice(&body).map_err(json_error)?,
-            )),
-            1 => Ok(Self::Output(body)),
-            2 => Ok(Self::ErrorOutput(body)),
-            3 => Ok(Self::End(
-                serde_json::from_slice(&body).map_err(json_error)?,
-            )),
-            _ => Err(GuardFrameError),
+    /// Reads a frame from its bytes; `None` if they are not a frame.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let (head, body) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        match head[0] {
+            0 => serde_json::from_slice(body).ok().map(Self::Start),
+            1 => Some(Self::Output(body.to_vec())),
+            2 => Some(Self::ErrorOutput(body.to_vec())),
+            3 => serde_json::from_slice(body).ok().map(Self::End),
+            _ => None,
         }
     }
-}
-
-fn bytes(tag: u8, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
-    let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
-    frame.push(tag);
-    frame.extend_from_slice(&length.to_le_bytes());
-    frame.extend_from_slice(body);
-    frame
 }
 
 #[cfg(test)]

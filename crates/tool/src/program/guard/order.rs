@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,13 +24,6 @@ pub struct GuardOrder {
     /// The standard input of the program in [`GuardMode::Call`]; empty if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-}
-
-impl GuardOrder {
-    /// The time between TERM and KILL.
-    pub fn grace(&self) -> Duration {
-        Duration::from_millis(self.grace_ms)
-    }
 }
 
 /// How the standard streams of the guard are used.

@@ -11,22 +11,22 @@ use std::thread;
 use parking_lot::Mutex;
 
 use super::event::GuardEvent;
-use super::frame::{GuardFrame, ProgramEnded, ProgramStarted};
+use super::frame::GuardFrame;
 use super::order::GuardMode;
 
-/// Of one read, and so of one frame.
+/// The limit of one read, and so of one frame.
 const PIECE_BYTES: usize = 16 * 1_024;
-/// Of standard error that is forwarded; further bytes are read and dropped.
+/// The limit of standard error that is forwarded; further bytes are read and dropped.
 const ERROR_BYTES_MAX: usize = 64 * 1_024;
-/// Of output after the end was requested. Then the pipe is closed, so that a program that writes
-/// without end does not keep the guard busy.
+/// The limit of output after the end was requested. Then the pipe is closed, so that a program that
+/// writes without end does not keep the guard busy.
 const MUTED_BYTES_MAX: usize = 64 * 1_024;
 /// The poll flag for a socket that the server has closed. A hang-up is always reported.
 #[cfg(target_os = "linux")]
 const CLOSED: rustix::event::PollFlags = rustix::event::PollFlags::RDHUP;
 #[cfg(not(target_os = "linux"))]
 const CLOSED: rustix::event::PollFlags = rustix::event::PollFlags::empty();
-/// Of the beginning of standard error that is kept, for [`super::exec::exec_failure`].
+/// The limit of the beginning of standard error that is kept, for [`super::exec::exec_failure`].
 const BEGINNING_BYTES: usize = 256;
 
 /// Writes frames to the server. Clones write to the same stream, one frame at a time.
@@ -54,14 +54,6 @@ impl FrameWriter {
         }
     }
 
-    pub(super) fn start(&self, start: ProgramStarted) {
-        self.write(&GuardFrame::Start(start));
-    }
-
-    pub(super) fn end(&self, end: &ProgramEnded) {
-        self.write(&GuardFrame::End(end.clone()));
-    }
-
     /// Drops the output of the program from now on.
     pub(super) fn mute(&self) {
         self.muted.store(true, Ordering::Relaxed);
@@ -77,74 +69,73 @@ impl FrameWriter {
         (self.started.load(Ordering::Acquire) == written).then_some(written)
     }
 
-    fn write(&self, frame: &GuardFrame) {
+    pub(super) fn write(&self, frame: &GuardFrame) {
         self.started.fetch_add(1, Ordering::AcqRel);
-        self.write_bytes(frame);
-        self.written.fetch_add(1, Ordering::AcqRel);
-    }
-
-    fn write_bytes(&self, frame: &GuardFrame) {
         let mut out = self.out.lock();
         let bytes = frame.to_bytes();
         if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
             // The server has exited; the thread that waits for its socket sees that too.
             self.mute();
         }
+        drop(out);
+        self.written.fetch_add(1, Ordering::AcqRel);
     }
 }
 
 /// Forwards standard output until its end.
 pub(super) fn forward_output(
-    mut from: impl Read + Send + 'static,
+    from: impl Read + Send + 'static,
     frames: FrameWriter,
     events: Sender<GuardEvent>,
 ) {
-    thread::spawn(move || {
-        let mut muted_bytes = 0;
-        read_pieces(&mut from, |piece| {
-            if !frames.is_muted() {
-                frames.write(&GuardFrame::Output(piece.to_vec()));
-                return true;
-            }
-            muted_bytes += piece.len();
-            muted_bytes <= MUTED_BYTES_MAX
-        });
-        drop(from);
-        let _ = events.send(GuardEvent::OutputEnded);
-    });
+    let frame = |piece: &[u8]| Some(GuardFrame::Output(piece.to_vec()));
+    forward(from, frames, events, frame);
 }
 
 /// Forwards the beginning of standard error and drops further bytes. Returns the first
 /// [`BEGINNING_BYTES`], as they arrive.
 pub(super) fn forward_errors(
-    mut from: impl Read + Send + 'static,
+    from: impl Read + Send + 'static,
     frames: FrameWriter,
     events: Sender<GuardEvent>,
 ) -> Arc<Mutex<Vec<u8>>> {
     let beginning = Arc::new(Mutex::new(Vec::new()));
     let shared = Arc::clone(&beginning);
+    let mut room = ERROR_BYTES_MAX;
+    forward(from, frames, events, move |piece| {
+        let mut beginning = shared.lock();
+        let missing = BEGINNING_BYTES.saturating_sub(beginning.len());
+        beginning.extend_from_slice(&piece[..missing.min(piece.len())]);
+        let length = piece.len().min(room);
+        room -= length;
+        (length > 0).then(|| GuardFrame::ErrorOutput(piece[..length].to_vec()))
+    });
+    beginning
+}
+
+/// Writes the frame of every piece until the end, or until [`MUTED_BYTES_MAX`] are dropped.
+fn forward(
+    mut from: impl Read + Send + 'static,
+    frames: FrameWriter,
+    events: Sender<GuardEvent>,
+    mut frame: impl FnMut(&[u8]) -> Option<GuardFrame> + Send + 'static,
+) {
     thread::spawn(move || {
-        let (mut forwarded, mut muted_bytes) = (0, 0);
+        let mut muted_bytes = 0;
         read_pieces(&mut from, |piece| {
-            let mut beginning = shared.lock();
-            let room = BEGINNING_BYTES.saturating_sub(beginning.len());
-            beginning.extend_from_slice(&piece[..room.min(piece.len())]);
-            drop(beginning);
+            let frame = frame(piece);
             if frames.is_muted() {
                 muted_bytes += piece.len();
                 return muted_bytes <= MUTED_BYTES_MAX;
             }
-            let length = piece.len().min(ERROR_BYTES_MAX - forwarded);
-            if length > 0 {
-                frames.write(&GuardFrame::ErrorOutput(piece[..length].to_vec()));
-                forwarded += length;
+            if let Some(frame) = frame {
+                frames.write(&frame);
             }
             true
         });
         drop(from);
         let _ = events.send(GuardEvent::OutputEnded);
     });
-    beginning
 }
 
 /// Calls `take` with every piece until the end, or until it returns false.
@@ -168,12 +159,7 @@ pub(super) fn write_input(mut to: ChildStdin, input: String) {
 /// In a call, any byte on standard input, or its end, requests the end of the program.
 pub(super) fn watch_for_end_request(events: Sender<GuardEvent>) {
     thread::spawn(move || {
-        loop {
-            match io::stdin().lock().fill_buf() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(_) | Err(_) => break,
-            }
-        }
+        let _ = io::stdin().lock().read_exact(&mut [0]);
         let _ = events.send(GuardEvent::EndRequested);
     });
 }

@@ -2,7 +2,7 @@
 //! guards too: a guard then ends its program and exits.
 
 use std::io;
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::Sender;
 use std::thread;
 
 use rustix::process::Signal;
@@ -21,25 +21,17 @@ pub(super) fn listen(sender: &Sender<GuardEvent>, server: ParentServer) -> io::R
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
+    let entered = runtime.enter();
+    let mut term = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut cont = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+    // Only the handler matters, which stays; the reaping thread waits by itself.
+    drop(signal(SignalKind::child())?);
+    drop(entered);
     let sender = sender.clone();
-    let (ready, is_ready) = sync_channel(1);
     thread::Builder::new().spawn(move || {
         runtime.block_on(async {
-            let handlers = || {
-                Ok::<_, io::Error>((
-                    signal(SignalKind::terminate())?,
-                    signal(SignalKind::interrupt())?,
-                    signal(SignalKind::hangup())?,
-                    signal(SignalKind::from_raw(Signal::CONT.as_raw()))?,
-                    // Only the handler matters; the reaping thread waits by itself.
-                    signal(SignalKind::child())?,
-                ))
-            };
-            let (mut term, mut interrupt, mut hangup, mut cont, _child) = match handlers() {
-                Ok(signals) => signals,
-                Err(error) => return drop(ready.send(Err(error))),
-            };
-            let _ = ready.send(Ok(()));
             loop {
                 let event = tokio::select! {
                     _ = term.recv() => GuardEvent::EndRequested,
@@ -56,7 +48,5 @@ pub(super) fn listen(sender: &Sender<GuardEvent>, server: ParentServer) -> io::R
             }
         });
     })?;
-    is_ready
-        .recv()
-        .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    Ok(())
 }

@@ -41,11 +41,6 @@ pub(super) fn adopt() -> io::Result<()> {
     Ok(())
 }
 
-/// The descendants of this process.
-pub(super) fn descendants() -> Vec<ProcessEntry> {
-    descendants_of(getpid())
-}
-
 /// The descendants of `guard`, the processes of its session, and their descendants. A dead guard has
 /// no descendants, but its session.
 fn descendants_of(guard: Pid) -> Vec<ProcessEntry> {
@@ -106,13 +101,13 @@ fn children(parent: i32) -> Vec<i32> {
 /// Sends TERM to all descendants, once each: many programs exit at once at a second TERM. `group` is
 /// the process group of the program while its leader is not reaped; it gets one signal.
 pub(super) fn terminate(group: Option<Pid>) -> Vec<ProcessEntry> {
-    let mut all = descendants();
+    let mut all = descendants_of(getpid());
     if let Some(group) = group {
         send(group, Signal::TERM);
         send(group, Signal::CONT);
     }
     // Some may have started, or got another parent, between two reads of the table.
-    all.extend(descendants());
+    all.extend(descendants_of(getpid()));
     let all = distinct(all);
     let others = all
         .iter()
@@ -168,12 +163,9 @@ fn kill_children(guard: Pid) -> Vec<ProcessEntry> {
     let mut killed: Vec<ProcessEntry> = Vec::new();
     for _ in 0..CHILD_READS_MAX {
         let own = children(guard.as_raw_nonzero().get());
-        let is_new = |pid: &i32| {
-            killed
-                .iter()
-                .all(|process| process.pid.as_raw_nonzero().get() != *pid)
-        };
-        let new: Vec<ProcessEntry> = own.into_iter().filter(is_new).filter_map(read).collect();
+        let own = own.into_iter().filter_map(read);
+        let is_new = |own: &ProcessEntry| killed.iter().all(|process| process.pid != own.pid);
+        let new: Vec<ProcessEntry> = own.filter(is_new).collect();
         if new.is_empty() {
             break;
         }
@@ -268,6 +260,10 @@ mod tests {
     fn process_table_has_this_process_but_not_as_descendant() {
         let own = getpid();
         assert!(process_table().iter().any(|process| process.pid == own));
-        assert!(descendants().iter().all(|process| process.pid != own));
+        assert!(
+            descendants_of(getpid())
+                .iter()
+                .all(|process| process.pid != own)
+        );
     }
 }

@@ -17,10 +17,6 @@ pub(super) fn adopt() -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn descendants() -> Vec<ProcessEntry> {
-    Vec::new()
-}
-
 pub(super) fn has_more_than(_: u64) -> bool {
     false
 }

@@ -6,8 +6,7 @@
 //! ```
 
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -19,24 +18,24 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, WaitOptions, WaitStatus, wait};
 
 use super::event::GuardEvent;
-use super::frame::{ProgramEnded, ProgramExit, ProgramStarted};
+use super::frame::{GuardFrame, ProgramEnded, ProgramExit, ProgramStarted};
 use super::order::{GuardMode, GuardOrder};
 use super::pump::{self, FrameWriter};
-use super::{EXEC, exec, tree};
+use super::{EXEC, exec, own_binary, tree};
 
-/// For a program to exit after its input is closed, before TERM.
+/// The time for a program to exit after its input is closed, before TERM.
 const CLOSED_PAUSE: Duration = Duration::from_secs(2);
 /// From the exit of the program to TERM for its descendants: within it the system reports that there
 /// are none.
 const DESCENDANTS_PAUSE: Duration = Duration::from_millis(5);
-/// Between two rounds of killing while each finds other processes than the one before: a chain of
-/// processes that fork and exit is caught only by killing faster than it forks.
+/// The pause between two rounds of killing while each finds other processes than the one before: a
+/// chain of processes that fork and exit is caught only by killing faster than it forks.
 const CHASE_PAUSE: Duration = Duration::from_millis(1);
-/// Between two rounds of killing.
+/// The pause between two rounds of killing.
 const KILL_PAUSE: Duration = Duration::from_millis(10);
 /// The same while the system takes long to kill the processes.
 const KILL_PAUSE_MAX: Duration = Duration::from_millis(500);
-/// Between two counts of the processes, if their number is limited.
+/// The pause between two counts of the processes, if their number is limited.
 const COUNT_PAUSE: Duration = Duration::from_millis(250);
 /// How long the output may pause once no process is left that could write it: then another process
 /// holds the pipe open. A server that reads slowly is waited for.
@@ -55,14 +54,12 @@ pub(super) struct ProgramWatch {
     errors: Arc<Mutex<Vec<u8>>>,
     /// `None` while the program runs.
     exit: Option<ProgramExit>,
-    /// The end was requested before the program exited.
-    requested: bool,
+    /// How the program ended, as far as it is known.
+    end: ProgramEnded,
     /// The end was requested while a process was left.
     requested_late: bool,
     /// TERM was sent, which happens once.
     terminated: bool,
-    killed: bool,
-    too_many_processes: bool,
     no_children: bool,
     /// Outputs that have not ended.
     open_outputs: usize,
@@ -85,14 +82,13 @@ impl ProgramWatch {
             return Err(ProgramExit::MissingFolder);
         }
         let started_at = Instant::now();
-        let grace = order.grace();
+        let grace = Duration::from_millis(order.grace_ms);
         let token = token();
         let mut child = exec_command(&order, args, &token)
             .spawn()
             .map_err(|_| ProgramExit::Refused)?;
-        let program = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let program = program.ok_or(ProgramExit::Refused)?;
-        frames.start(ProgramStarted { pid: child.id() });
+        let program = Pid::from_child(&child);
+        frames.write(&GuardFrame::Start(ProgramStarted { pid: child.id() }));
         let mut open_outputs = 0;
         if let Some(output) = child.stdout.take() {
             open_outputs += 1;
@@ -102,18 +98,19 @@ impl ProgramWatch {
             open_outputs += 1;
             pump::forward_errors(errors, frames.clone(), sender.clone())
         });
-        match (order.mode, child.stdin.take(), order.input) {
-            (GuardMode::Call, Some(stdin), Some(input)) => pump::write_input(stdin, input),
-            (GuardMode::Call, _, _) => {}
-            (GuardMode::Pipe, stdin, _) => {
+        match (order.mode, child.stdin.take()) {
+            (GuardMode::Call, stdin) => {
+                if let (Some(stdin), Some(input)) = (stdin, order.input) {
+                    pump::write_input(stdin, input);
+                }
+                pump::watch_for_end_request(sender.clone());
+            }
+            (GuardMode::Pipe, stdin) => {
                 pump::watch_for_close(sender.clone());
                 if let Some(stdin) = stdin {
                     pump::forward_input(stdin);
                 }
             }
-        }
-        if order.mode == GuardMode::Call {
-            pump::watch_for_end_request(sender.clone());
         }
         reap(sender);
         Ok(Self {
@@ -126,11 +123,9 @@ impl ProgramWatch {
             token,
             errors: errors.unwrap_or_default(),
             exit: None,
-            requested: false,
+            end: ProgramEnded::default(),
             requested_late: false,
             terminated: false,
-            killed: false,
-            too_many_processes: false,
             no_children: false,
             open_outputs,
             descendants: HashSet::new(),
@@ -147,9 +142,11 @@ impl ProgramWatch {
             let now = Instant::now();
             if count_at.is_some_and(|at| at <= now) {
                 count_at = Some(now + COUNT_PAUSE);
-                if !self.too_many_processes && self.processes_max.is_some_and(tree::has_more_than) {
+                if !self.end.too_many_processes
+                    && self.processes_max.is_some_and(tree::has_more_than)
+                {
                     // Killed without a grace period, in which they would only multiply.
-                    self.too_many_processes = true;
+                    self.end.too_many_processes = true;
                     kill_at = Some(now);
                 }
             }
@@ -177,7 +174,7 @@ impl ProgramWatch {
                     }
                 }
                 Some(GuardEvent::InputClosed) => {
-                    let is_first = !self.terminated && !self.requested;
+                    let is_first = !self.terminated && !self.end.requested;
                     self.request_end();
                     if is_first {
                         // The server does not need the program any more, or is dead: all processes
@@ -204,12 +201,10 @@ impl ProgramWatch {
 
     /// The next event; `None` at the deadline.
     fn next_event(&mut self, deadline: Option<Instant>) -> Option<GuardEvent> {
-        let event = match deadline {
+        let timeout = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let event = match timeout {
             None => self.events.recv().ok(),
-            Some(deadline) => {
-                let timeout = deadline.saturating_duration_since(Instant::now());
-                self.events.recv_timeout(timeout).ok()
-            }
+            Some(timeout) => self.events.recv_timeout(timeout).ok(),
         };
         match &event {
             Some(GuardEvent::NoChildren) => self.no_children = true,
@@ -223,7 +218,7 @@ impl ProgramWatch {
 
     fn request_end(&mut self) {
         self.requested_late = true;
-        self.requested |= self.exit.is_none();
+        self.end.requested |= self.exit.is_none();
     }
 
     /// The process group of the program, while its id cannot have been reused.
@@ -240,7 +235,7 @@ impl ProgramWatch {
     /// Kills all processes; true if they are others than in the last round.
     fn kill(&mut self) -> bool {
         let killed = tree::kill(self.group());
-        self.killed |= !killed.is_empty();
+        self.end.killed |= !killed.is_empty();
         self.add_descendants(&killed);
         let mut pids: Vec<Pid> = killed.iter().map(|process| process.pid).collect();
         pids.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
@@ -274,18 +269,17 @@ impl ProgramWatch {
 
     fn end(mut self) -> ProgramEnded {
         self.drain();
-        let exit = self.exit.unwrap_or(ProgramExit::Refused);
+        let exit = self.exit.unwrap_or_default();
         let failure = exec::exec_failure(&self.token, exit, &self.errors.lock());
         let duration = self.started_at.elapsed();
         ProgramEnded {
             exit: failure.unwrap_or(exit),
             // Descendants that were killed on request did not end by themselves.
-            requested: self.requested || (self.requested_late && self.killed),
-            killed: self.killed,
-            too_many_processes: self.too_many_processes,
+            requested: self.end.requested || (self.requested_late && self.end.killed),
             truncated: self.open_outputs > 0 && !self.frames.is_muted(),
             descendants: u32::try_from(self.descendants.len()).unwrap_or(u32::MAX),
             duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+            ..self.end
         }
     }
 }
@@ -313,12 +307,7 @@ fn exec_command(order: &GuardOrder, args: &[OsString], token: &str) -> Command {
     command
         .args(args)
         .arg(EXEC)
-        .args(exec::arguments(
-            token,
-            &order.limits,
-            &order.program,
-            &order.args,
-        ))
+        .args(exec::arguments(token, order))
         .env_clear()
         .envs(&order.env)
         .current_dir(&order.dir)
@@ -330,15 +319,6 @@ fn exec_command(order: &GuardOrder, args: &[OsString], token: &str) -> Command {
         (GuardMode::Pipe, _) => command.stdin(Stdio::piped()).stdout(Stdio::inherit()),
     };
     command
-}
-
-/// The file of this process, even after it was replaced on disk.
-fn own_binary() -> OsString {
-    if cfg!(target_os = "linux") {
-        return OsStr::new("/proc/self/exe").to_owned();
-    }
-    let exe: io::Result<_> = std::env::current_exe();
-    exe.map(Into::into).unwrap_or_default()
 }
 
 fn exit(status: WaitStatus) -> ProgramExit {

@@ -5,7 +5,7 @@ use tokio::process::ChildStdout;
 
 use super::supervisor::GuardedProgram;
 
-/// A running program with open standard streams. `input` and `output` may be moved away; hold
+/// A program that [`pipe`](super::ProgramRunner::pipe) started. `input` and `output` may be moved away; hold
 /// `program`, because dropping it ends the program.
 #[derive(Debug)]
 pub struct PipedProgram {

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use crate::program::guard::order::ProgramLimits;
 
-/// A program to run.
+/// A program for [`ProgramRunner::call`] or [`ProgramRunner::pipe`].
+///
+/// [`ProgramRunner::call`]: super::ProgramRunner::call
+/// [`ProgramRunner::pipe`]: super::ProgramRunner::pipe
 #[derive(Clone)]
 pub struct ProgramSpec {
     /// The program, by name or absolute path.

@@ -10,27 +10,29 @@ use std::future::pending;
 use std::io;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::codec::LengthDelimitedCodec;
 use turnwire_event::code::StopOutcome;
 use turnwire_event::port::BoxFuture;
 
-use super::frame_reader::GuardFrameReader;
-use super::{GuardProcess, ProgramStartError};
-use crate::program::guard::frame::{GuardFrame, ProgramEnded, ProgramExit};
+use super::GuardProcess;
+use crate::program::guard::frame::{
+    FRAME_BYTES_MAX, GuardFrame, HEAD_BYTES, ProgramEnded, TAG_BYTES,
+};
 use crate::program::guard::kill_descendants;
 use crate::tool::LiveTask;
 
-/// Beyond the grace period, until the server kills the processes itself: killing takes a moment, and
-/// longer on a busy machine.
+/// Added to the grace period, until the server kills the processes itself: killing takes a moment,
+/// and longer on a busy machine.
 const SLACK: Duration = Duration::from_secs(1);
 /// From then until the program is reported as not killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between two rounds of killing by the server.
+/// The pause between two rounds of killing by the server.
 const KILL_PAUSE: Duration = Duration::from_millis(100);
 /// Consecutive rounds without a process before none is assumed to be left: reading the process table
 /// is not atomic, and a process that forks and exits may be missed. Meanwhile a slow guard has time to
@@ -38,11 +40,11 @@ const KILL_PAUSE: Duration = Duration::from_millis(100);
 const EMPTY_ROUNDS: usize = 5;
 /// Rounds after a guard is dead or has reported the end: five seconds.
 const ROUNDS_MAX: usize = 50;
-/// For a guard to exit after it has reported the end.
+/// The time for a guard to exit after it has reported the end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The result of a program of which no process is left.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The result of a program, from [`GuardedProgram::finished`]: no process of it is left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinishedProgram {
     /// How the program ended.
     pub end: ProgramEnded,
@@ -89,37 +91,21 @@ impl GuardedProgram {
     /// Waits until no process of the program is left. Cancel safe: only dropping the handle ends the
     /// program.
     pub async fn finished(&mut self) -> FinishedProgram {
-        let finished = (&mut self.finished).await;
-        finished.unwrap_or_else(|_| FinishedProgram {
-            end: ProgramEnded::unstarted(ProgramExit::Refused),
-            output: Vec::new(),
-            output_too_large: false,
-        })
+        (&mut self.finished).await.unwrap_or_default()
     }
 }
 
-/// The standard input of a guard, and so how the request to end reaches it.
-enum GuardInput {
-    /// The order is being written.
-    Writing(BoxFuture<'static, UnixStream>),
-    /// The guard has its order; closing the input requests the end, besides the signal.
-    Open {
-        _input: UnixStream,
-    },
-    Closed,
-    /// The caller has the input: the request is a signal alone.
-    Moved,
-}
-
-/// The state of the task.
+/// The task behind a [`GuardedProgram`].
 pub(super) struct GuardSupervisor {
     child: Child,
     guard: Pid,
-    input: GuardInput,
+    /// Writes the order, and then holds the standard input of the guard open: dropping it requests
+    /// the end, besides the signal. `None` after that, and if the caller has the input.
+    input: Option<BoxFuture<'static, ()>>,
     program: Option<Pid>,
-    output: Vec<u8>,
     output_bytes_max: usize,
-    output_too_large: bool,
+    /// The output so far; its end is not set.
+    finished: FinishedProgram,
     grace: Duration,
     /// The guard was requested to end the program.
     requested: bool,
@@ -137,52 +123,24 @@ pub(super) struct GuardSupervisor {
 }
 
 impl GuardSupervisor {
-    /// Supervises a guard that runs one call.
-    pub(super) fn call(
-        guard: GuardProcess,
-        order: Vec<u8>,
+    /// Supervises `guard`. `input` writes its order and holds its standard input open; `None` if
+    /// the caller does.
+    pub(super) fn start(
+        GuardProcess { child, frames }: GuardProcess,
+        input: Option<BoxFuture<'static, ()>>,
         output_bytes_max: usize,
         grace: Duration,
         slot: OwnedSemaphorePermit,
-    ) -> Result<GuardedProgram, ProgramStartError> {
-        let mut input = guard.input;
-        let guard_input = GuardInput::Writing(Box::pin(async move {
-            // A guard that does not read the order exits, which ends its frames.
-            let _ = input.write_all(&order).await;
-            input
-        }));
-        let frames = GuardFrameReader::new(guard.frames);
-        let supervisor = Self::new(guard.child, guard_input, output_bytes_max, grace)?;
-        Ok(supervisor.spawn(frames, slot))
-    }
-
-    /// Supervises a guard of a piped program, and returns the input of the program.
-    pub(super) fn pipe(
-        guard: GuardProcess,
-        grace: Duration,
-        slot: OwnedSemaphorePermit,
-    ) -> Result<(UnixStream, GuardedProgram), ProgramStartError> {
-        let frames = GuardFrameReader::new(guard.frames);
-        let supervisor = Self::new(guard.child, GuardInput::Moved, 0, grace)?;
-        Ok((guard.input, supervisor.spawn(frames, slot)))
-    }
-
-    fn new(
-        child: Child,
-        input: GuardInput,
-        output_bytes_max: usize,
-        grace: Duration,
-    ) -> Result<Self, ProgramStartError> {
+    ) -> io::Result<GuardedProgram> {
         let guard = child.id().and_then(pid);
-        Ok(Self {
-            guard: guard
-                .ok_or_else(|| ProgramStartError::Process(io::ErrorKind::BrokenPipe.into()))?,
+        let guard = guard.ok_or(io::ErrorKind::BrokenPipe)?;
+        let supervisor = Self {
             child,
+            guard,
             input,
             program: None,
-            output: Vec::new(),
             output_bytes_max,
-            output_too_large: false,
+            finished: FinishedProgram::default(),
             grace,
             requested: false,
             kill_at: None,
@@ -191,60 +149,62 @@ impl GuardSupervisor {
             killed: false,
             empty_rounds: 0,
             end: None,
-        })
-    }
-
-    fn spawn(
-        self,
-        frames: GuardFrameReader<UnixStream>,
-        slot: OwnedSemaphorePermit,
-    ) -> GuardedProgram {
-        let id = self.guard.as_raw_nonzero().get().unsigned_abs();
+        };
         let (stop, stopped) = oneshot::channel();
         let (outcome, ended) = watch::channel(None);
         let (result, finished) = oneshot::channel();
         let live_task = LiveTask::begin();
         tokio::spawn(async move {
             let _guards = (slot, live_task);
-            let program = self.run(frames, stopped, &outcome).await;
+            let program = supervisor.run(frames, stopped, &outcome).await;
             outcome.send_replace(Some(program.end.outcome()));
             let _ = result.send(program);
         });
-        GuardedProgram {
-            id,
+        Ok(GuardedProgram {
+            id: guard.as_raw_nonzero().get().unsigned_abs(),
             stop: Some(stop),
             ended,
             finished,
-        }
+        })
     }
 
     async fn run(
         mut self,
-        mut frames: GuardFrameReader<UnixStream>,
+        frames: UnixStream,
         stopped: oneshot::Receiver<()>,
         outcome: &watch::Sender<Option<StopOutcome>>,
     ) -> FinishedProgram {
+        // Each has its head, which is a tag and a length.
+        let mut frames = LengthDelimitedCodec::builder()
+            .length_field_offset(TAG_BYTES)
+            .length_adjustment(HEAD_BYTES as isize)
+            .num_skip(0)
+            .little_endian()
+            .max_frame_length(FRAME_BYTES_MAX)
+            .new_read(frames);
         let mut stopped = Some(stopped);
         while self.end.is_none() {
             tokio::select! {
-                frame = frames.next() => match frame {
-                    Some(frame) => self.handle(frame),
-                    None => break,
-                },
-                input = order_written(&mut self.input) => {
-                    self.input = GuardInput::Open { _input: input };
+                frame = frames.next() => {
+                    let frame = frame.and_then(|frame| GuardFrame::read(&frame.ok()?));
+                    // None at the end, or after bytes that are not a frame.
+                    let Some(frame) = frame else { break };
+                    self.handle(frame);
                 }
-                () = stop_requested(&mut stopped) => {
+                // Never completes, and writes the order meanwhile.
+                () = or_pending(self.input.as_mut()) => {}
+                // Ends when the sender is dropped.
+                _ = or_pending(stopped.as_mut()) => {
                     stopped = None;
                     self.request_end();
                 }
-                () = due(self.give_up_at) => {
+                () = or_pending(self.give_up_at.map(sleep_until)) => {
                     self.give_up_at = None;
                     let guard = self.child.id().unwrap_or_default();
                     tracing::error!(guard, "program could not be killed");
                     outcome.send_replace(Some(StopOutcome::Discarded));
                 }
-                () = due(self.kill_at) => {
+                () = or_pending(self.kill_at.map(sleep_until)) => {
                     self.kill_at = Some(Instant::now() + KILL_PAUSE);
                     if self.kill().await {
                         break;
@@ -260,11 +220,12 @@ impl GuardSupervisor {
         match frame {
             GuardFrame::Start(start) => self.program = pid(start.pid),
             GuardFrame::Output(bytes) => {
-                let room = self.output_bytes_max - self.output.len();
-                self.output_too_large |= bytes.len() > room;
-                self.output
-                    .extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if self.output_too_large {
+                let finished = &mut self.finished;
+                let room = self.output_bytes_max - finished.output.len();
+                let kept = &bytes[..bytes.len().min(room)];
+                finished.output.extend_from_slice(kept);
+                if bytes.len() > room {
+                    finished.output_too_large = true;
                     self.request_end();
                 }
             }
@@ -284,9 +245,7 @@ impl GuardSupervisor {
         let kill_at = Instant::now() + self.grace + SLACK;
         self.kill_at = Some(kill_at);
         self.give_up_at = Some(kill_at + KILL_TIMEOUT);
-        if !matches!(self.input, GuardInput::Moved) {
-            self.input = GuardInput::Closed;
-        }
+        self.input = None;
         // Only this task reaps the guard, so the id is still its own. CONT is for a guard that the
         // program has stopped.
         for signal in [Signal::TERM, Signal::CONT] {
@@ -353,7 +312,7 @@ impl GuardSupervisor {
                 ProgramEnded {
                     requested: self.requested,
                     killed: self.program.is_some() || self.killed,
-                    ..ProgramEnded::unstarted(ProgramExit::Refused)
+                    ..ProgramEnded::default()
                 }
             }
         };
@@ -365,30 +324,15 @@ impl GuardSupervisor {
         }
         FinishedProgram {
             end,
-            output: self.output,
-            output_too_large: self.output_too_large,
+            ..self.finished
         }
     }
 }
 
-/// Waits until the guard has its order.
-async fn order_written(input: &mut GuardInput) -> UnixStream {
-    match input {
-        GuardInput::Writing(writing) => writing.await,
-        GuardInput::Open { .. } | GuardInput::Closed | GuardInput::Moved => pending().await,
-    }
-}
-
-async fn stop_requested(stopped: &mut Option<oneshot::Receiver<()>>) {
-    match stopped {
-        Some(stopped) => drop(stopped.await),
-        None => pending().await,
-    }
-}
-
-async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
+/// Waits for `future`; for ever if there is none.
+async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
         None => pending().await,
     }
 }

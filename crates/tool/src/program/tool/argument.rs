@@ -2,74 +2,47 @@
 //! is always a part of this one argument; and it cannot become an option.
 
 use serde_json::{Map, Value};
+use turnwire_pack::{TemplatePart, template_parts};
 
 use crate::tool::ToolFailure;
 
-/// Of one argument; the system allows 128 KiB, with a worse error.
+/// The limit of one argument; the system allows 128 KiB, with a worse error.
 const ARGUMENT_BYTES_MAX: usize = 64 * 1_024;
 
-/// An argument with fields of the input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ArgumentTemplate(Vec<TemplatePart>);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum TemplatePart {
-    Text(String),
-    Field(String),
+/// Whether `argument` has a field: `{name}` is one, any other brace stands for itself.
+pub(super) fn has_field(argument: &str) -> bool {
+    let parts = template_parts(argument);
+    let is_field = |part: &TemplatePart<'_>| matches!(part, TemplatePart::Field(_));
+    parts.iter().any(is_field)
 }
 
-impl ArgumentTemplate {
-    /// Reads `{name}` as a field; any other brace stands for itself.
-    pub(super) fn new(text: &str) -> Self {
-        let owned = |piece| match piece {
-            turnwire_pack::TemplatePart::Text(text) => TemplatePart::Text(text.to_owned()),
-            turnwire_pack::TemplatePart::Field(name) => TemplatePart::Field(name.to_owned()),
-        };
-        Self(
-            turnwire_pack::template_parts(text)
-                .into_iter()
-                .map(owned)
-                .collect(),
-        )
+/// Fills the fields of `argument` from `input`; `None` if a field is missing.
+pub(super) fn fill_argument(
+    argument: &str,
+    input: &Map<String, Value>,
+) -> Result<Option<String>, ToolFailure> {
+    let parts = template_parts(argument);
+    let mut filled = String::new();
+    for part in &parts {
+        match part {
+            TemplatePart::Text(text) => filled.push_str(text),
+            TemplatePart::Field(name) => match input.get(*name) {
+                None | Some(Value::Null) => return Ok(None),
+                Some(Value::String(text)) => filled.push_str(text),
+                Some(value) => filled.push_str(&value.to_string()),
+            },
+        }
     }
-
-    pub(super) fn has_field(&self) -> bool {
-        self.0
-            .iter()
-            .any(|piece| matches!(piece, TemplatePart::Field(_)))
+    if let (Some(TemplatePart::Field(name)), true) = (parts.first(), filled.starts_with('-')) {
+        let message = format!("`{name}` may not begin with `-`.");
+        return Err(ToolFailure::invalid_input(message));
     }
-
-    /// Fills the fields from `input`; `None` if a field is missing.
-    pub(super) fn fill(&self, input: &Map<String, Value>) -> Result<Option<String>, ToolFailure> {
-        let mut filled = String::new();
-        for piece in &self.0 {
-            match piece {
-                TemplatePart::Text(text) => filled.push_str(text),
-                TemplatePart::Field(name) => match input.get(name) {
-                    None | Some(Value::Null) => return Ok(None),
-                    Some(Value::String(text)) => filled.push_str(text),
-                    Some(value) => filled.push_str(&value.to_string()),
-                },
-            }
-        }
-        let first_field = match self.0.first() {
-            Some(TemplatePart::Field(name)) => Some(name),
-            Some(TemplatePart::Text(_)) | None => None,
-        };
-        if let Some(name) = first_field.filter(|_| filled.starts_with('-')) {
-            let message = format!("`{name}` may not begin with `-`.");
-            return Err(ToolFailure::invalid_input(message));
-        }
-        if filled.contains('\0') {
-            let message = "The input may not contain a NUL character.";
-            return Err(ToolFailure::invalid_input(message));
-        }
-        if filled.len() > ARGUMENT_BYTES_MAX {
-            let message = format!("A field may not have more than {ARGUMENT_BYTES_MAX} bytes.");
-            return Err(ToolFailure::invalid_input(message));
-        }
-        Ok(Some(filled))
-    }
+    let has_no_nul = !filled.contains('\0');
+    ToolFailure::require(has_no_nul, || "The input may not contain a NUL character.")?;
+    ToolFailure::require(filled.len() <= ARGUMENT_BYTES_MAX, || {
+        format!("A field may not have more than {ARGUMENT_BYTES_MAX} bytes.")
+    })?;
+    Ok(Some(filled))
 }
 
 #[cfg(test)]
@@ -79,7 +52,7 @@ mod tests {
     use super::*;
 
     fn fill(argument: &str, input: &Value) -> Result<Option<String>, ToolFailure> {
-        ArgumentTemplate::new(argument).fill(input.as_object().expect("an object"))
+        fill_argument(argument, input.as_object().expect("an object"))
     }
 
     #[test]

@@ -6,7 +6,7 @@ use turnwire_pack::ToolKind;
 
 use super::*;
 use crate::program::guard::frame::ProgramEnded;
-use crate::test_support::{EventSink, call, runner};
+use crate::tests::support::{EventSink, call, runner};
 use crate::tool::Tool as _;
 
 fn process(command: &[&str]) -> ProcessDef {
@@ -26,7 +26,7 @@ fn process(command: &[&str]) -> ProcessDef {
     }
 }
 
-fn build(process: ProcessDef) -> Result<PackTool, ProcessToolError> {
+fn build(process: ProcessDef) -> Result<PackTool, String> {
     let def = ToolDef {
         name: "run".to_owned(),
         description: "Runs.".to_owned(),
@@ -55,10 +55,7 @@ fn finished(exit: ProgramExit, output: &[u8]) -> FinishedProgram {
 
 #[test]
 fn missing_program_is_a_build_error() {
-    let message = |command: &[&str]| {
-        let error = build(process(command)).err();
-        error.map(|error| error.to_string())
-    };
+    let message = |command: &[&str]| build(process(command)).err();
     assert_eq!(message(&["sh", "-c", "{q}"]), None);
     assert_eq!(
         message(&[]).as_deref(),
@@ -214,15 +211,15 @@ async fn missing_guard_is_a_tool_failure() {
 }
 
 /// Registers programs, or not; and lets registered ones start, or not.
-struct FixedWards(Result<(), EmitRefusal>, Result<(), EmitRefusal>);
+struct FixedRegistry(Result<(), EmitRefusal>, Result<(), EmitRefusal>);
 
-impl ChildTaskRegistry for FixedWards {
+impl ChildTaskRegistry for FixedRegistry {
     fn enter(&self) -> Result<TaskPermit, EmitRefusal> {
         self.1.map(|()| Box::new(()) as TaskPermit)
     }
 
-    fn track(&self, ward: ChildTask) -> Result<(), EmitRefusal> {
-        assert_eq!(ward.id.get(), None, "the program has not started");
+    fn track(&self, task: ChildTask) -> Result<(), EmitRefusal> {
+        assert_eq!(task.id.get(), None, "the program has not started");
         self.0
     }
 }
@@ -246,7 +243,7 @@ async fn cancelled_turn_starts_no_program() {
     ] {
         let mut call = call(json!({}), &Arc::default());
         let context = Arc::get_mut(&mut call.context).expect("the only reference");
-        context.wards = Arc::new(FixedWards(registered, entered));
+        context.child_tasks = Arc::new(FixedRegistry(registered, entered));
         let run = build(process(&["true"])).expect("a tool").run(call);
         let result = tokio::time::timeout(Duration::from_millis(100), run).await;
         let actual = result

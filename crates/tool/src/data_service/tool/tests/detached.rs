@@ -28,7 +28,7 @@ async fn dropped_call_finishes_and_its_result_is_dropped() {
     sleep(2 * SECOND).await;
     assert_eq!(fixture.played.answered.load(Ordering::Relaxed), 1);
     assert_eq!(live(&logs), ["engine_tasks_live 0"]);
-    assert!(context.items.is_empty());
+    assert_eq!(context.items.len(), 0);
     assert_eq!(fixture.requests().len(), 1);
     assert!(logs.metrics("stream_ccs_error_total").is_empty());
 }

@@ -48,8 +48,11 @@ pub(super) struct Played {
     pub(super) answered: AtomicUsize,
 }
 
-impl ServiceTransport for Arc<Played> {
-    fn send(&self, request: Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> {
+impl Played {
+    fn send(
+        self: &Arc<Self>,
+        request: Bytes,
+    ) -> BoxFuture<'static, Result<JsonResponse, DialError>> {
         let played = Arc::clone(self);
         Box::pin(async move {
             let asked = serde_json::from_slice(&request).expect("JSON");
@@ -85,8 +88,9 @@ impl ToolFixture {
         let played = Arc::new(Played::default());
         played.steps.lock().extend(steps);
         let transport = Arc::clone(&played);
-        let connector = connector("http://127.0.0.1:1", |_, _| {
-            Ok(Arc::new(Arc::clone(&transport)) as Arc<dyn ServiceTransport>)
+        let connector = connector("http://127.0.0.1:1", |_| {
+            let played = Arc::clone(&transport);
+            Ok(Arc::new(move |request| played.send(request)))
         });
         Self {
             tool: enricher_tool(def, &connector),
@@ -111,10 +115,7 @@ impl ToolFixture {
 /// A connector to the one enricher at `url`.
 pub(super) fn connector(
     url: &str,
-    transport: impl FnMut(
-        &str,
-        &DataService,
-    ) -> Result<Arc<dyn ServiceTransport>, crate::ConnectorError>,
+    transport: impl Fn(&DataService) -> Result<Arc<ServiceTransport>, String>,
 ) -> Arc<Connector> {
     let service = DataService {
         mcp: None,
@@ -142,8 +143,9 @@ pub(super) fn connector(
 }
 
 pub(super) fn enricher_tool(def: &ToolDef, connector: &Arc<Connector>) -> PackTool {
-    let enricher = connector.enricher("offer_list", "offer_search");
-    EnricherTool::build(def, enricher.expect("registered"), connector).expect("a tool")
+    let enricher = connector.registry.get("offer_list", "offer_search");
+    let tool = EnricherTool::build(def, enricher.expect("registered"), connector);
+    tool.checked().expect("a tool")
 }
 
 pub(super) fn tool() -> ToolDef {

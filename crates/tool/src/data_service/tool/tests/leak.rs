@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 use turnwire_dial::{Dialer, DialerOptions};
 
 use super::*;
-use crate::data_service::RestTransport;
+use crate::data_service::rest_transport;
 use crate::tool::Tool as _;
 
 /// Fields of an envelope that must not get out; `M_PAYLOAD` may.
@@ -59,9 +59,7 @@ async fn served(status: u16, body: String) -> (PackTool, Arc<EventSink>) {
         socket.write_all(answer.as_bytes()).await.expect("written");
     });
     let dialer = Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer"));
-    let connector = fake_service::connector(&url, |name, service| {
-        Ok(Arc::new(RestTransport::new(name, service, &dialer)?))
-    });
+    let connector = fake_service::connector(&url, |service| rest_transport(service, &dialer));
     (
         fake_service::enricher_tool(&fake_service::tool(), &connector),
         EventSink::with_room(10),
@@ -103,7 +101,7 @@ async fn only_the_payload_of_an_envelope_gets_out() {
         let context = Arc::clone(&call.context);
         let result = tool.run(call).await;
         assert_eq!(result.is_ok(), comes, "{case}: {result:?}");
-        let out = format!("{result:?} {:?} {:?}", sink.emissions(), context);
+        let out = format!("{result:?} {:?} {:?}", sink.emissions(), context.items);
         let message = match &result {
             Ok(value) => value.to_string(),
             Err(failure) => format!("{failure} {failure:?}"),

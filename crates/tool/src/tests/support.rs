@@ -94,7 +94,7 @@ impl EventEmitter for EventSink {
 pub(crate) fn context() -> ToolContext {
     ToolContext {
         delegate: Arc::new(turnwire_event::port::NoChildTasks),
-        wards: Arc::new(turnwire_event::port::NoChildTasks),
+        child_tasks: Arc::new(turnwire_event::port::NoChildTasks),
         owner: Owner {
             tenant: TenantId(0),
             principal: "user-42".parse().expect("a principal"),
