@@ -11,7 +11,7 @@ use turnwire_event::{Actor, EventFilter, TurnId, TypeSet};
 pub struct EventSelection {
     pub(crate) types: Option<TypeSet>,
     pub(crate) turn: Option<TurnId>,
-    /// Patterns; see [`Actor::matches`].
+    /// Patterns of which one must match the event's actor, as [`Actor::matches`] decides.
     pub(crate) actors: Option<Vec<Actor>>,
     pub(crate) visible_only: bool,
 }

@@ -143,7 +143,7 @@ pub trait VendorDialect: Send + Sync {
         Vec::new()
     }
 
-    /// Writes the request.
+    /// Writes the body and path of a request in the vendor's format.
     fn encode(&self, input: &EncodeInput<'_>) -> EncodedRequest;
 
     /// A decoder for the stream of one answer.

@@ -54,7 +54,6 @@ pub struct StopSummary {
 pub struct StoppedTask {
     /// The tool use that started the task.
     pub tool_use_id: ToolUseId,
-    /// The task's [`ReceiptLine`].
     pub line: ReceiptLine,
 }
 

@@ -71,7 +71,7 @@ impl WriteHalf {
         }
     }
 
-    /// See [`Log::append`](crate::Log::append).
+    /// Writes a batch as [`Log::append`](crate::Log::append) promises.
     pub(crate) fn append(&mut self, batch: &[SessionAppend]) -> Result<(), AppendError> {
         let transaction = begin(&mut self.connection)?;
         let mut tails = Vec::with_capacity(batch.len());
@@ -84,7 +84,7 @@ impl WriteHalf {
         self.add_wal_bytes(batch.iter().map(wal_bytes).sum())
     }
 
-    /// See [`Log::trim`](crate::Log::trim).
+    /// Removes old events as [`Log::trim`](crate::Log::trim) promises.
     pub(crate) fn trim(
         &mut self,
         before: Timestamp,
@@ -132,7 +132,7 @@ impl WriteHalf {
         self.checkpoint()
     }
 
-    /// See [`TurnRecords::expire_keys`](crate::TurnRecords::expire_keys).
+    /// Removes old keys as [`TurnRecords::expire_keys`](crate::TurnRecords::expire_keys) promises.
     pub(crate) fn expire_keys(
         &mut self,
         before: Timestamp,

@@ -52,7 +52,7 @@ pub(crate) struct RunningTurn {
     /// The processes and workers of the turn.
     pub(crate) children: Arc<ChildTasks>,
     pub(crate) emitter: Weak<dyn StoppableEmitter>,
-    /// See [`SubmitRequest::cancel_grace`].
+    /// When a turn without clients is cancelled, as [`SubmitRequest::cancel_grace`] says.
     pub(crate) cancel_grace: Option<(DisconnectScope, u64)>,
     /// The trace context of the caller, for events that the session emits in the turn.
     pub(crate) trace: Option<Arc<TraceContext>>,
