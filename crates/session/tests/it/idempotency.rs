@@ -216,13 +216,14 @@ async fn expired_key_refers_to_no_turn() {
     let (gate, act) = Turnstile::new();
     gate.open(9);
     let options = Options {
-        idempotency_ttl: Duration::from_millis(80),
+        // Long enough for two submits on a busy machine.
+        idempotency_ttl: Duration::from_millis(2_000),
         ..Options::default()
     };
     let sessions = start_service(dir.path(), options, act).await;
     let id = new_session(&sessions).await;
     let first = keyed(&sessions, id, "a", 1).await.expect("accepted");
-    tokio::time::sleep(Duration::from_millis(120)).await;
+    tokio::time::sleep(Duration::from_millis(2_050)).await;
     let second = keyed(&sessions, id, "a", 2).await.expect("accepted anew");
     assert!(!second.repeated);
     assert_ne!(first.turn_id, second.turn_id);
