@@ -58,7 +58,11 @@ impl SessionSource {
     ) -> Result<SourcePage> {
         let client = match self {
             Self::Server(client) => client,
-            Self::Folder(store) => return folder_page(store, session, since),
+            Self::Folder(store) => {
+                let tail = tail(store, session)?;
+                let since = since.map(|at| at.seq.max(tail.low));
+                return folder_page(store, session, &tail, since);
+            }
         };
         let query = EventPageQuery {
             since,
@@ -129,14 +133,15 @@ pub(crate) fn tail(store: &SqliteStore, session: SessionId) -> Result<LogTail> {
     tail.context("there is no such session in this folder")
 }
 
-/// A [`SourcePage`] of events after `since` from a data folder.
+/// A [`SourcePage`] of a data folder: events after `since`, up to `tail`. A server may append
+/// meanwhile, so a reader of several pages passes the tail of its first.
 pub(crate) fn folder_page(
     store: &SqliteStore,
     session: SessionId,
-    since: Option<Position>,
+    tail: &LogTail,
+    since: Option<Seq>,
 ) -> Result<SourcePage> {
-    let tail = tail(store, session)?;
-    let after = since.map_or(tail.low, |at| at.seq.max(tail.low));
+    let after = since.unwrap_or(tail.low);
     let mut limit = PAGE;
     let mut damaged = None;
     let events = loop {

@@ -100,7 +100,7 @@ impl LogVerifier {
             }
         };
         let id = head.id;
-        if self.verdict.first == 0 {
+        if last.is_none() {
             self.begin(id);
         } else if id.seq != expected {
             self.violate(id, format!("expected number {}", expected.0));

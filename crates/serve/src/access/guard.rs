@@ -163,6 +163,7 @@ mod tests {
             ("localhost:8421", "http://LOCALHOST:8421"),
             ("127.0.0.1:8421", "http://127.0.0.1:8421"),
             ("[::1]:8421", "http://[::1]:8421"),
+            ("[::1]:8421", "http://[0:0:0:0:0:0:0:1]:8421"),
             ("localhost", "http://localhost:80"),
         ] {
             assert_eq!(admitted("/", &[host], &[origin]), Ok(()), "{origin}");

@@ -44,9 +44,14 @@ impl SiteOrigin {
             "https" => Some(443),
             _ => None,
         };
-        (is_scheme(scheme) && is_host(host)).then(|| Self {
+        let host = match bracketed(host) {
+            // One spelling for each IPv6 address.
+            Some(address) => format!("[{}]", address.parse::<Ipv6Addr>().ok()?),
+            None => host.to_owned(),
+        };
+        (is_scheme(scheme) && is_host(&host)).then(|| Self {
             scheme: scheme.to_owned(),
-            host: host.to_owned(),
+            host,
             port: port.filter(|port| Some(*port) != usual),
         })
     }
@@ -124,6 +129,7 @@ mod tests {
             ("http://localhost:443", "http://localhost:443"),
             ("http://[::1]:3000", "http://[::1]:3000"),
             ("http://[::1]", "http://[::1]"),
+            ("http://[0:0:0:0:0:0:0:1]:80", "http://[::1]"),
             ("chrome-extension://abcdef", "chrome-extension://abcdef"),
             ("tauri://localhost", "tauri://localhost"),
         ] {
