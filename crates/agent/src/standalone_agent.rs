@@ -26,12 +26,13 @@ pub struct StandaloneAgent {
 }
 
 impl StandaloneAgent {
-    /// An agent that calls `provider`, runs the tools of `toolbox`, and creates ids with `mint`.
+    /// An agent that calls `provider`, runs the tools of `toolbox`, and creates ids with
+    /// `id_generator`.
     pub fn new(
         options: AgentOptions,
         provider: Arc<dyn ModelProvider>,
         toolbox: Toolbox,
-        mint: Arc<dyn IdGenerator>,
+        id_generator: Arc<dyn IdGenerator>,
     ) -> Self {
         let resources = AgentResources {
             role: AgentRole::Orchestrator,
@@ -44,7 +45,7 @@ impl StandaloneAgent {
             tool_specs: toolbox.iter().map(tool_spec).collect(),
             toolbox,
             sub_agent_tools: Vec::new(),
-            mint,
+            id_generator,
         };
         Self {
             binding: Arc::new(TurnBinding::standalone(resources, BUILTIN_VERSION)),

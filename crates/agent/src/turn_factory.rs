@@ -10,7 +10,7 @@ use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_model::ProviderLookup;
 use turnwire_model::routing::{ModelRoute, ModelRouter, RoutingInput};
 use turnwire_pack::{AgentDefinition, FlagCohort, Pack};
-use turnwire_tool::{ToolDependencies, Toolbox, toolbox};
+use turnwire_tool::{ToolDependencies, Toolbox, build_toolbox};
 
 use crate::dispatch::sub_agent::BoundSubAgent;
 use crate::dispatch::turn_binding::{EnvelopeFailurePolicy, TurnBinding};
@@ -33,7 +33,7 @@ const TOKEN_BYTES: usize = 4;
 pub struct TurnFactory {
     pack: Arc<Pack>,
     models: Arc<dyn ProviderLookup>,
-    mint: Arc<dyn IdGenerator>,
+    id_generator: Arc<dyn IdGenerator>,
     /// The tools of the orchestrator; `None` if they could not be created.
     orchestrator_tools: Option<Toolbox>,
     /// The tools of each sub-agent, in the pack's order.
@@ -53,15 +53,15 @@ impl TurnFactory {
         dependencies: ToolDependencies,
     ) -> Self {
         let tool_pack = Arc::clone(&pack);
-        let mint = Arc::clone(&dependencies.mint);
+        let id_generator = Arc::clone(&dependencies.id_generator);
         let create = move |names: &[String]| {
-            let created = toolbox(&tool_pack, names, &dependencies);
+            let created = build_toolbox(&tool_pack, names, &dependencies);
             // A checked pack has no such error; if there is one, the agents with these tools fail.
             created
                 .inspect_err(|error| tracing::error!(%error, "tools of the pack were not created"))
                 .ok()
         };
-        Self::with_toolboxes(pack, models, mint, create)
+        Self::with_toolboxes(pack, models, id_generator, create)
     }
 
     /// A factory whose agents select their tools by name from one [`Toolbox`].
@@ -69,21 +69,21 @@ impl TurnFactory {
         pack: Arc<Pack>,
         models: Arc<dyn ProviderLookup>,
         tools: &Toolbox,
-        mint: Arc<dyn IdGenerator>,
+        id_generator: Arc<dyn IdGenerator>,
     ) -> Self {
         let select = |names: &[String]| {
             names.iter().try_fold(Toolbox::new(), |selected, name| {
-                let mut named = tools.named(name)?.into_iter();
+                let mut named = tools.tools_named(name)?.into_iter();
                 named.try_fold(selected, |selected, tool| selected.with(tool).ok())
             })
         };
-        Self::with_toolboxes(pack, models, mint, select)
+        Self::with_toolboxes(pack, models, id_generator, select)
     }
 
     fn with_toolboxes(
         pack: Arc<Pack>,
         models: Arc<dyn ProviderLookup>,
-        mint: Arc<dyn IdGenerator>,
+        id_generator: Arc<dyn IdGenerator>,
         toolbox_of: impl Fn(&[String]) -> Option<Toolbox>,
     ) -> Self {
         let toolboxes = |agents: &[AgentDefinition]| -> Vec<Option<Toolbox>> {
@@ -99,7 +99,7 @@ impl TurnFactory {
             retries: RetryOptions::default(),
             pack,
             models,
-            mint,
+            id_generator,
         }
     }
 
@@ -253,7 +253,7 @@ impl TurnFactory {
             tool_specs: specs.collect(),
             toolbox,
             sub_agent_tools: sub_agent_tools.collect(),
-            mint: Arc::clone(&self.mint),
+            id_generator: Arc::clone(&self.id_generator),
         };
         (resources, is_available)
     }

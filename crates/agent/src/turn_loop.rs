@@ -268,9 +268,9 @@ impl TurnLoop<'_> {
             return Ok(results);
         }
         self.dispatch_count += 1;
-        let spans = self
-            .spans
-            .get_or_insert_with(|| TurnSpans::new(&self.turn.input, Arc::clone(&resources.mint)));
+        let spans = self.spans.get_or_insert_with(|| {
+            TurnSpans::new(&self.turn.input, Arc::clone(&resources.id_generator))
+        });
         let step = DispatchStep {
             binding: self.binding,
             turn: self.turn,

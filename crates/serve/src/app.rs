@@ -31,7 +31,7 @@ use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sqlite::SqliteStore;
 use turnwire_model::cassette::CassetteWriterError;
 use turnwire_model::{ModelScript, ScriptError, ScriptedProvider};
-use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemMint};
+use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemIdGenerator};
 use turnwire_tool::runner::ProgramFolders;
 use turnwire_tool::{ProgramRunner, Toolbox};
 
@@ -91,14 +91,14 @@ const EXIT_DISK: i32 = 74;
 pub fn agent(script: Option<&Path>) -> Result<Arc<dyn TurnProducer>, RunError> {
     let script = script.map_or_else(|| Ok(ModelScript::builtin()), ModelScript::read)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let mint: Arc<dyn IdGenerator> = Arc::new(SystemMint);
-    let tools = Toolbox::trial(clock, mint.clone());
+    let id_generator: Arc<dyn IdGenerator> = Arc::new(SystemIdGenerator);
+    let tools = Toolbox::with_trial_tools(clock, id_generator.clone());
     let options = turnwire_agent::AgentOptions::default();
     Ok(Arc::new(SingleAgentHost(StandaloneAgent::new(
         options,
         Arc::new(ScriptedProvider::new(script)),
         tools,
-        mint,
+        id_generator,
     ))))
 }
 
@@ -113,14 +113,14 @@ pub async fn host(
         .as_deref()
         .map(ModelScript::read)
         .transpose()?;
-    let means = host::HostResources {
+    let resources = host::HostResources {
         bounds: options::bounds(config)?,
         clock: Arc::new(SystemClock),
-        mint: Arc::new(SystemMint),
+        id_generator: Arc::new(SystemIdGenerator),
         dialer: Arc::new(Dialer::new(turnwire_dial::DialerOptions {
             allow: config.dial.allow.clone(),
         })?),
-        workshop: Arc::new(
+        runner: Arc::new(
             ProgramRunner::new(
                 config.home.join("work"),
                 ProgramRunner::own_guard(),
@@ -129,7 +129,7 @@ pub async fn host(
             .with_programs_max(config.tool.programs_max),
         ),
     };
-    Ok(PackHost::open(config.pack.dir.clone(), variables, script, means).await?)
+    Ok(PackHost::open(config.pack.dir.clone(), variables, script, resources).await?)
 }
 
 impl App {
@@ -167,7 +167,7 @@ impl App {
         let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
-            mint: Arc::new(SystemMint),
+            id_generator: Arc::new(SystemIdGenerator),
             store: store.clone(),
             writer: writer.clone(),
             producer,

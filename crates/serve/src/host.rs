@@ -66,10 +66,10 @@ fn list(findings: &[PackFinding]) -> String {
 pub struct HostResources {
     /// The clock of tools.
     pub clock: Arc<dyn Clock>,
-    pub mint: Arc<dyn IdGenerator>,
+    pub id_generator: Arc<dyn IdGenerator>,
     pub dialer: Arc<Dialer>,
     /// Runs the programs of tools.
-    pub workshop: Arc<ProgramRunner>,
+    pub runner: Arc<ProgramRunner>,
     /// The limits of remote model providers.
     pub bounds: ProviderLimits,
 }
@@ -101,7 +101,7 @@ pub struct PackHost {
     script: Option<ScriptedProvider>,
     /// The key files of a changed pack with mistakes: a missing one may be the mistake.
     wanted: Mutex<Vec<PathBuf>>,
-    means: HostResources,
+    resources: HostResources,
     /// The MCP servers; a server that a changed pack still names keeps running.
     servers: McpServers,
     /// The version of the routing rules in force. [`PackHost::policy`] subscribes; there may be no
@@ -115,13 +115,13 @@ impl PackHost {
         dir: Option<PathBuf>,
         variables: ServerVariables,
         script: Option<ModelScript>,
-        means: HostResources,
+        resources: HostResources,
     ) -> Result<Arc<Self>, PackLoadError> {
         let files = read(dir.as_ref())?;
         let script = script.map(ScriptedProvider::new);
-        let servers = McpServers::new(means.dialer.clone(), means.workshop.clone());
-        let draft = draft(&files, &variables, script.as_ref(), &means)?;
-        let loaded = load(draft, &means, &servers).await?;
+        let servers = McpServers::new(resources.dialer.clone(), resources.runner.clone());
+        let draft = draft(&files, &variables, script.as_ref(), &resources)?;
+        let loaded = load(draft, &resources, &servers).await?;
         let (policy, _) = news::channel(loaded.routing.version().to_owned());
         Ok(Arc::new(Self {
             policy,
@@ -130,7 +130,7 @@ impl PackHost {
             variables,
             script,
             wanted: Mutex::default(),
-            means,
+            resources,
             servers,
         }))
     }
@@ -168,7 +168,12 @@ impl PackHost {
             if !changed(&host, &files) {
                 return Ok(None);
             }
-            let drafted = draft(&files, &host.variables, host.script.as_ref(), &host.means);
+            let drafted = draft(
+                &files,
+                &host.variables,
+                host.script.as_ref(),
+                &host.resources,
+            );
             *host.wanted.lock() = match (&drafted, &host.script) {
                 (Err(_), None) => keys::wanted(&files, &host.variables),
                 (Ok(_), _) | (Err(_), Some(_)) => Vec::new(),
@@ -179,7 +184,7 @@ impl PackHost {
         let Some(draft) = read.await.unwrap_or(Ok(None))? else {
             return Ok(false);
         };
-        let loaded = load(draft, &self.means, &self.servers).await?;
+        let loaded = load(draft, &self.resources, &self.servers).await?;
         self.take(loaded);
         Ok(true)
     }
@@ -218,7 +223,7 @@ impl PackHost {
 
     /// Blocks until the cassette of recorded calls is written.
     pub fn flush(&self) {
-        if let Some(deck) = &self.means.bounds.deck {
+        if let Some(deck) = &self.resources.bounds.deck {
             deck.flush();
         }
     }
@@ -288,7 +293,7 @@ fn draft(
     files: &PackFiles,
     variables: &ServerVariables,
     script: Option<&ScriptedProvider>,
-    means: &HostResources,
+    resources: &HostResources,
 ) -> Result<CheckedPack, PackLoadError> {
     let report = match script {
         Some(_) => judge::spoken_for(files, variables),
@@ -317,7 +322,7 @@ fn draft(
         None => {
             let keys = keys::stamps(keys::files(&pack));
             let scripted = scripted(&pack)?;
-            let models = models::models(&pack, scripted, variables, &means.bounds)?;
+            let models = models::models(&pack, scripted, variables, &resources.bounds)?;
             (keys, models)
         }
     };
@@ -332,17 +337,17 @@ fn draft(
 /// Creates the parts of a [`LoadedPack`] and starts its MCP servers.
 async fn load(
     draft: CheckedPack,
-    means: &HostResources,
+    resources: &HostResources,
     servers: &McpServers,
 ) -> Result<LoadedPack, PackLoadError> {
     let pack = &draft.pack;
-    let tools = tools::tools(pack, means, servers).await?;
+    let tools = tools::tools(pack, resources, servers).await?;
     let routing = pack.routing.as_ref().map(ModelRouter::new);
     let routing = Arc::new(routing.unwrap_or_default());
-    let (models, mint) = (draft.models.clone(), means.mint.clone());
-    let factory = TurnFactory::with_tools(pack.clone(), models, &tools, mint)
+    let (models, id_generator) = (draft.models.clone(), resources.id_generator.clone());
+    let factory = TurnFactory::with_tools(pack.clone(), models, &tools, id_generator)
         .routing(routing.clone())
-        .retries(means.bounds.retries);
+        .retries(resources.bounds.retries);
     Ok(LoadedPack {
         routing,
         policies: RenderPolicies::new(pack.clone()),

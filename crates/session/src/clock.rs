@@ -18,9 +18,9 @@ impl Clock for SystemClock {
 
 /// An [`IdGenerator`] of identifiers from UUIDv7 bits: unique across processes, increasing within one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SystemMint;
+pub struct SystemIdGenerator;
 
-impl IdGenerator for SystemMint {
+impl IdGenerator for SystemIdGenerator {
     fn ulid(&self) -> Ulid {
         Ulid(uuid::Uuid::now_v7().as_u128())
     }

@@ -30,7 +30,7 @@ mod lifecycle;
 mod worker;
 mod handle;
 
-pub use clock::{SystemClock, SystemMint};
+pub use clock::{SystemClock, SystemIdGenerator};
 pub use error::Error;
 pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
 pub use handle::canceller::TurnCanceller;

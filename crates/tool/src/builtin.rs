@@ -1,5 +1,4 @@
-//! Tools that run in this process: statuses, feedback, delegation, components, and the tools for
-//! trials.
+//! Tools that run in this process: statuses, feedback, delegation, components, and trial tools.
 
 mod trial;
 mod emit_status;
@@ -21,15 +20,15 @@ pub(crate) use render::RenderTool;
 pub(crate) fn builtin(
     function: BuiltinFunction,
     clock: &Arc<dyn Clock>,
-    mint: &Arc<dyn IdGenerator>,
+    id_generator: &Arc<dyn IdGenerator>,
 ) -> PackTool {
-    let (clock, mint) = (Arc::clone(clock), Arc::clone(mint));
+    let (clock, id_generator) = (Arc::clone(clock), Arc::clone(id_generator));
     match function {
         BuiltinFunction::Clock => trial::clock(clock),
         BuiltinFunction::Echo => trial::echo(),
         BuiltinFunction::Sleep => trial::sleep(),
         BuiltinFunction::Fail => trial::fail(),
-        BuiltinFunction::Burst => trial::burst(mint),
+        BuiltinFunction::Burst => trial::burst(id_generator),
         BuiltinFunction::EmitStatus => emit_status::emit_status(),
         BuiltinFunction::LlmFeedback => feedback::feedback(),
     }

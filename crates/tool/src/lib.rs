@@ -27,4 +27,4 @@ pub use program::{guard, runner};
 pub use tool::{
     ItemStore, LiveTask, ServiceFault, Tool, ToolContext, ToolFailure, ToolInvocation, deliver,
 };
-pub use toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, toolbox};
+pub use toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, build_toolbox};

@@ -114,7 +114,7 @@ impl ToolFailure {
     }
 }
 
-/// A tool that a model can call. Tools of a pack are made by [`toolbox()`](crate::toolbox()).
+/// A tool that a model can call. Tools of a pack are made by [`build_toolbox`](crate::build_toolbox).
 pub trait Tool: Send + Sync {
     /// The name, unique in a [`crate::Toolbox`].
     fn name(&self) -> &str;

@@ -1,5 +1,5 @@
-//! The set of tools of an agent, by name, in the order in which they were added, and the tools of a
-//! pack made from their definitions.
+//! The set of tools that an agent can call, and how a set is built from the tool definitions of a
+//! pack.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,24 +16,24 @@ use crate::program::ProcessTool;
 use crate::program::runner::ProgramRunner;
 use crate::tool::Tool;
 
-/// Two tools have the same name; the model could not call the second one.
+/// A [`Toolbox`] already has a tool of this name, by which a model calls it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is already a tool named `{0}`")]
 pub struct DuplicateToolName(pub String);
 
-/// Why a tool of a pack cannot be made.
+/// Why [`build_toolbox`] failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolBuildError {
     /// The pack does not define the tool.
     #[error("there is no tool named `{0}`")]
     Unknown(String),
-    /// The name is used twice.
+    /// Two of the tools have the same name.
     #[error(transparent)]
     Duplicate(#[from] DuplicateToolName),
-    /// The definition, its enricher, its schema or its MCP server cannot be used.
+    /// The definition is not valid, or its enricher, schema or MCP server is missing or unusable.
     #[error("tool `{tool}`: {reason}")]
     Definition {
-        /// The name of the tool.
+        /// The name of the tool, or [`MCP_PREFIX`] and the name of an MCP server.
         tool: String,
         /// What is wrong and what to do.
         reason: String,
@@ -41,7 +41,7 @@ pub enum ToolBuildError {
 }
 
 impl ToolBuildError {
-    /// The name of the tool, or the name for all tools of an MCP server.
+    /// The name of the tool that was not built, or [`MCP_PREFIX`] and the name of an MCP server.
     pub fn tool(&self) -> &str {
         match self {
             Self::Unknown(tool)
@@ -51,32 +51,34 @@ impl ToolBuildError {
     }
 }
 
-/// What [`toolbox()`] makes tools with.
+/// The shared services that the tools of a pack use.
 #[derive(Clone)]
 pub struct ToolDependencies {
     /// Reaches the data services of [`ToolKind::Ccs`] tools.
     pub connector: Arc<Connector>,
-    /// The clock of [`BuiltinFunction::Clock`].
+    /// The time that [`BuiltinFunction::Clock`] returns.
     pub clock: Arc<dyn Clock>,
-    /// Creates the ids of lists, messages and steps.
-    pub mint: Arc<dyn IdGenerator>,
+    /// Creates the ids that [`ToolKind::Render`] tools and [`BuiltinFunction::Burst`] put into events.
+    pub id_generator: Arc<dyn IdGenerator>,
     /// Reaches the services of [`ToolKind::Http`] tools.
     pub dialer: Arc<Dialer>,
     /// Starts the programs of [`ToolKind::Process`] tools.
     pub runner: Arc<ProgramRunner>,
     /// The running MCP servers of the pack, for [`ToolKind::Mcp`] tools.
-    pub servers: Arc<McpToolset>,
+    pub mcp_toolset: Arc<McpToolset>,
 }
 
-/// The [`Tool`]s of an agent.
+/// The [`Tool`]s that an agent can call, with unique names, in the order in which they were added.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
-    /// The tools of each name for many, such as `mcp:files`.
-    groups: BTreeMap<String, Vec<Arc<dyn Tool>>>,
+    /// The tools of each MCP server that was added as a whole, by `mcp:` and the server's name. They
+    /// are in `tools` too.
+    mcp_groups: BTreeMap<String, Vec<Arc<dyn Tool>>>,
 }
 
-/// The prefix of the name for all tools of an MCP server; see [`Toolbox::named`].
+/// The prefix of an entry in an agent's tool list that selects all tools of an MCP server:
+/// `mcp:files`.
 pub const MCP_PREFIX: &str = "mcp:";
 
 impl Toolbox {
@@ -85,8 +87,9 @@ impl Toolbox {
         Self::default()
     }
 
-    /// The [`BuiltinFunction`]s for trials: clock, echo, sleep, fail, burst.
-    pub fn trial(clock: Arc<dyn Clock>, mint: Arc<dyn IdGenerator>) -> Self {
+    /// The tools of an agent without a pack: the [`BuiltinFunction`]s clock, echo, sleep, fail and
+    /// burst.
+    pub fn with_trial_tools(clock: Arc<dyn Clock>, id_generator: Arc<dyn IdGenerator>) -> Self {
         let functions = [
             BuiltinFunction::Clock,
             BuiltinFunction::Echo,
@@ -94,9 +97,11 @@ impl Toolbox {
             BuiltinFunction::Fail,
             BuiltinFunction::Burst,
         ];
-        let tool = |function| Arc::new(builtin(function, &clock, &mint)) as Arc<dyn Tool>;
-        let (tools, groups) = (functions.map(tool).to_vec(), BTreeMap::new());
-        Self { tools, groups }
+        let tool = |function| Arc::new(builtin(function, &clock, &id_generator)) as Arc<dyn Tool>;
+        Self {
+            tools: functions.map(tool).to_vec(),
+            mcp_groups: BTreeMap::new(),
+        }
     }
 
     /// Adds a tool; fails if its name is already used.
@@ -113,15 +118,16 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// The tool named `name`, or the tools of the group `name`.
-    pub fn named(&self, name: &str) -> Option<Vec<Arc<dyn Tool>>> {
+    /// The tools that `name` selects in an agent's tool list: the one of that name, or, for
+    /// [`MCP_PREFIX`] and the name of an MCP server, all of that server. `None` if there is neither.
+    pub fn tools_named(&self, name: &str) -> Option<Vec<Arc<dyn Tool>>> {
         let tool = self.get(name).map(|tool| vec![Arc::clone(tool)]);
-        tool.or_else(|| self.groups.get(name).cloned())
+        tool.or_else(|| self.mcp_groups.get(name).cloned())
     }
 
-    /// Adds the tools of a group. A tool whose name exists is left out: the pack defines a tool of
-    /// its own for it.
-    fn with_group(mut self, group: &str, tools: Vec<Arc<dyn Tool>>) -> Self {
+    /// Adds all tools of an MCP server under `group`. A tool whose name is already used is left out
+    /// with a warning: the pack may define a tool of its own in its place.
+    fn with_mcp_group(mut self, group: &str, tools: Vec<Arc<dyn Tool>>) -> Self {
         let mut added = Vec::new();
         for tool in tools {
             let name = tool.name();
@@ -129,14 +135,14 @@ impl Toolbox {
                 tracing::warn!(
                     group,
                     tool = name,
-                    "tool left out: its name is already used"
+                    "MCP tool left out: another tool has its name"
                 );
                 continue;
             }
             self.tools.push(Arc::clone(&tool));
             added.push(tool);
         }
-        self.groups.insert(group.to_owned(), added);
+        self.mcp_groups.insert(group.to_owned(), added);
         self
     }
 
@@ -146,9 +152,10 @@ impl Toolbox {
     }
 }
 
-/// Makes the tools of `pack` named `names`, in that order. Tools reach a data service only through
-/// the [`Connector`] of `dependencies` (S2-053).
-pub fn toolbox(
+/// Builds the tools of `pack` that `names` selects, in that order; a name is that of a tool, or
+/// [`MCP_PREFIX`] and the name of an MCP server. Tools reach a data service only through the
+/// [`Connector`] of `dependencies` (S2-053).
+pub fn build_toolbox(
     pack: &Pack,
     names: &[String],
     dependencies: &ToolDependencies,
@@ -159,19 +166,19 @@ pub fn toolbox(
             reason,
         };
         if let Some(server) = name.strip_prefix(MCP_PREFIX) {
-            let tools = dependencies.servers.all(server).map_err(error)?;
-            return Ok(toolbox.with_group(name, tools));
+            let tools = dependencies.mcp_toolset.all_tools(server).map_err(error)?;
+            return Ok(toolbox.with_mcp_group(name, tools));
         }
         let def = pack.tool(name);
         let def = def.ok_or_else(|| ToolBuildError::Unknown(name.clone()))?;
-        Ok(toolbox.with(build(def, dependencies).map_err(error)?)?)
+        Ok(toolbox.with(build_tool(def, dependencies).map_err(error)?)?)
     })
 }
 
-/// Makes one tool of a pack. The error says what is wrong and what to do.
-fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>, String> {
+/// Builds one tool from its definition. The error text names the cause and the correction.
+fn build_tool(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>, String> {
     let registry = &dependencies.connector.registry;
-    let mint = &dependencies.mint;
+    let id_generator = &dependencies.id_generator;
     let tool = match &def.kind {
         ToolKind::Ccs {
             enricher_id,
@@ -184,14 +191,14 @@ fn build(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>
         }
         ToolKind::Render { data_type, shape } => {
             let enrichers = registry.of_domain(data_type);
-            let tool = RenderTool::build(def, (data_type, *shape), enrichers, mint);
+            let tool = RenderTool::build(def, (data_type, *shape), enrichers, id_generator);
             return Ok(Arc::new(tool));
         }
         ToolKind::Direct(function) => {
-            let tool = builtin(*function, &dependencies.clock, mint);
+            let tool = builtin(*function, &dependencies.clock, id_generator);
             return Ok(Arc::new(tool.renamed(def)));
         }
-        ToolKind::Mcp { server, tool } => return dependencies.servers.tool(def, server, tool),
+        ToolKind::Mcp { server, tool } => return dependencies.mcp_toolset.tool(def, server, tool),
         ToolKind::Http(http) => HttpTool::build(def, http, &dependencies.dialer)?.checked(),
         ToolKind::Process(process) => {
             ProcessTool::build(def, process, &dependencies.runner)?.checked()

@@ -9,7 +9,7 @@ use turnwire_wire::pc3::WireVersion;
 
 use super::{ClientArgs, turn_id};
 
-const CHAT: &str = "\
+const CHAT_HELP: &str = "\
 Every line of standard input is one turn; the answer goes to standard output, everything else to
 standard error. Ctrl-C stops the running turn and prints its receipt; a second Ctrl-C, or one at the
 prompt, ends the chat. If a tool needs approval, a terminal asks for it; otherwise the command that
@@ -27,7 +27,7 @@ Examples:
 
 /// Chat with a running server.
 #[derive(Debug, Args)]
-#[command(after_long_help = CHAT)]
+#[command(after_long_help = CHAT_HELP)]
 pub(crate) struct ChatArgs {
     /// Ask this, once [default: every line of standard input]
     #[arg(value_name = "MESSAGE")]
@@ -64,7 +64,7 @@ fn session_choice(text: &str) -> Result<SessionChoice, String> {
     }
 }
 
-const REPLAY: &str = "\
+const REPLAY_HELP: &str = "\
 The events pass through the same code that serves clients. A stored session is replayed as to a client
 that connects late: on the session wire a finished message has only its start and end, on pc3 its text
 is complete. A server may be running on the data folder. Events of a file are projected one by one; the
@@ -81,7 +81,7 @@ Examples:
 
 /// Print the bytes that a client receives.
 #[derive(Debug, Args)]
-#[command(after_long_help = REPLAY)]
+#[command(after_long_help = REPLAY_HELP)]
 pub(crate) struct ReplayArgs {
     /// A file of events, `-` for standard input, or a session of the data folder
     #[arg(value_name = "FILE|SESSION")]

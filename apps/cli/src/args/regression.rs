@@ -1,4 +1,5 @@
-//! The arguments of `record` and `rerun`.
+//! The arguments of `turnwire record` and `turnwire rerun`, which record a session as a regression
+//! case and run the case again.
 
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use turnwire_event::SessionId;
 
 use super::ClientArgs;
 
-const RECORD: &str = "\
+const RECORD_HELP: &str = "\
 Reads a session of a data folder, whichever model answered it, and writes two files: script.yaml, with
 which the scripted model gives the same answers to the same input, for the orchestrator and every
 sub-agent; and case.yaml, the input and the result of every turn. Tools run again when the case is
@@ -22,7 +23,7 @@ Examples:
 
 /// Write a script and a regression case from a stored session.
 #[derive(Debug, Args)]
-#[command(after_long_help = RECORD)]
+#[command(after_long_help = RECORD_HELP)]
 pub(crate) struct RecordArgs {
     /// Id of the session
     #[arg(value_name = "SESSION")]
@@ -41,7 +42,7 @@ pub(crate) struct RecordArgs {
     pub(crate) force: bool,
 }
 
-const RERUN: &str = "\
+const RERUN_HELP: &str = "\
 Submits the turns of the case in a new session, one after the other, and compares the results with the
 case. Results that the case leaves out of `expect` are not compared.
 
@@ -54,7 +55,7 @@ Examples:
 
 /// Run a regression case against a running server.
 #[derive(Debug, Args)]
-#[command(after_long_help = RERUN)]
+#[command(after_long_help = RERUN_HELP)]
 pub(crate) struct RerunArgs {
     /// The case, as `turnwire record` writes it
     #[arg(value_name = "CASE")]

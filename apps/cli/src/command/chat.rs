@@ -3,8 +3,9 @@
 //! ```text
 //!   open ─▶ snapshot ─▶ ┌ a line ─▶ submit ─▶ events … ─▶ the turn's terminal ┐ ─▶ end of input
 //!                       └────────────────────────◀────────────────────────────┘
-//!            the watch reconnects at any time      Ctrl-C: cancel, then leave
-//!            a turn that pauses: its approval requests, and the turn that continues
+//!            the watch reconnects at any time
+//!            Ctrl-C: cancel the running turn; a second one, or one between turns: leave
+//!            paused turn: prompt for its approvals, then follow the resumed turn
 //! ```
 
 mod input;
@@ -37,16 +38,18 @@ use event_printer::{EventPrinter, OutputForm};
 use screen::{ChatScreen, OutputStreams};
 use session_view::{LeaveReason, SessionView};
 
-/// The exit status after Ctrl-C.
-const INTERRUPTED: u8 = 130;
+/// The exit status after Ctrl-C: 128 and the number of SIGINT, as shells report it.
+const EXIT_INTERRUPTED: u8 = 130;
 
-/// Chats until the input ends or the user leaves.
+/// Chats until the input ends or the user leaves; returns the exit status of the command.
 pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let client = connect::client(&args.client)?;
     let session = tokio::select! {
-        session = session(&client, args) => session.map_err(|error| explain(error, &args.client))?,
-        _ = interrupts.recv() => return Ok(ExitCode::from(INTERRUPTED)),
+        session = choose_session(&client, args) => {
+            session.map_err(|error| with_advice(error, &args.client))?
+        }
+        _ = interrupts.recv() => return Ok(ExitCode::from(EXIT_INTERRUPTED)),
     };
     let session = session.context("there is no session yet; `turnwire chat` creates one")?;
     let form = match (args.json, args.thinking) {
@@ -74,21 +77,22 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
     }
     match result {
         Ok(status) => Ok(ExitCode::from(status)),
-        Err(LeaveReason::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
+        Err(LeaveReason::Interrupted) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
         Err(LeaveReason::HungUp) => Ok(ExitCode::SUCCESS),
         Err(LeaveReason::Unwritable(error)) => {
-            // The turn was submitted: 1, as for a failed turn.
+            // The turn was submitted, so the status is 1, as after a failed turn.
             let _ = view.say(&format!("turnwire: the answer cannot be written: {error}"));
             Ok(ExitCode::FAILURE)
         }
         Err(LeaveReason::Deleted) => Err(anyhow!("the session was deleted")),
-        Err(LeaveReason::Failed(error)) => Err(explain(error, &args.client)),
+        Err(LeaveReason::Failed(error)) => Err(with_advice(error, &args.client)),
         Err(LeaveReason::Unreadable(reason)) => Err(anyhow!(reason)),
     }
 }
 
-/// The named session, the newest one if there is one, or a new one.
-async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, Error> {
+/// The session that `--session` selects, or a new one without `--session`. `None` if `--session last`
+/// finds no session.
+async fn choose_session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, Error> {
     Ok(match args.session {
         None => {
             let created = client.create_session(&SessionCreate::default()).await?;
@@ -102,8 +106,8 @@ async fn session(client: &Client, args: &ChatArgs) -> Result<Option<SessionId>, 
     })
 }
 
-/// An error with advice.
-fn explain(error: Error, args: &ClientArgs) -> anyhow::Error {
+/// Adds the address of the server to an error, and what to do if the server does not respond.
+fn with_advice(error: Error, args: &ClientArgs) -> anyhow::Error {
     let server = &args.server;
     let message = match &error {
         Error::Connection(_) | Error::Timeout(_) => format!(

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   file of events ────────────────────────────────────┐
-//!   session ── store ── turnwire_session::read_chunk ──┴─▶ Projection ─▶ standard output
+//!   session ── store ── turnwire_session::read_chunk ──┴─▶ WireProjection ─▶ standard output
 //! ```
 //! Reading, replaying and projecting are those of the server: there is no second path from an event
 //! to a client.
@@ -21,7 +21,7 @@ use crate::command::settings;
 use crate::connect;
 use crate::terminal::output::unless_closed;
 
-use projection::Projection;
+use projection::WireProjection;
 
 /// Prints all events, or those before the first that cannot be read.
 pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
 }
 
 fn replay(args: &ReplayArgs, out: &mut impl Write) -> Result<()> {
-    let mut projection = Projection::new(args);
+    let mut projection = WireProjection::new(args);
     let name = args.source.as_str();
     if let Ok(session) = name.parse::<SessionId>() {
         let dir = settings::home(args.home.clone())?;

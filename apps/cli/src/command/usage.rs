@@ -14,11 +14,11 @@ use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::output::print;
 use crate::terminal::sanitize::line;
 
-/// The most rows that are read from a folder, a limit for the memory of this command.
+/// The largest number of rows that are read from a data folder; bounds the memory of this command.
 const ROWS_MAX: usize = 1_000_000;
 
-/// The longest name of a model that is shown.
-const MODEL_CHARS_MAX: usize = 60;
+/// The longest name of a model or tenant that is shown.
+const NAME_CHARS_MAX: usize = 60;
 
 /// Prints the [`UsageReport`] of a server or of a data folder.
 pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
@@ -33,12 +33,12 @@ pub(crate) async fn run(args: &UsageArgs) -> Result<()> {
     };
     print(&match args.json {
         true => format!("{}\n", serde_json::to_string_pretty(&report)?),
-        false => as_text(&report, args.data.is_some(), ColorMode::of_stdout()),
+        false => usage_table(&report, args.data.is_some(), ColorMode::of_stdout()),
     });
     Ok(())
 }
 
-/// The usage of all tenants of a folder; a server reports one tenant.
+/// Reads the usage of all tenants from a data folder. A server reports only the tenant of the request.
 fn read_folder(dir: &Path, from: Option<UtcDay>, to: Option<UtcDay>) -> Result<UsageReport> {
     let to = to.unwrap_or_else(|| UtcDay::of(SystemClock.now()));
     let from = from.unwrap_or_else(|| to.minus(DAYS_DEFAULT - 1));
@@ -55,12 +55,22 @@ fn read_folder(dir: &Path, from: Option<UtcDay>, to: Option<UtcDay>) -> Result<U
     Ok(UsageReport::new((from, to), rows.collect()))
 }
 
-/// The columns of numbers, and how many there are.
-const NUMBERS: &str = "calls failed input cached output reasoning cost";
-const NUMBERS_COUNT: usize = 7;
+/// The headers of the number columns, which stand right of the names.
+const NUMBER_HEADERS: [&str; 7] = [
+    "calls",
+    "failed",
+    "input",
+    "cached",
+    "output",
+    "reasoning",
+    "cost",
+];
 
-fn numbers(calls: u64, failed: u64, usage: TokenUsage) -> Vec<String> {
-    vec![
+/// The cells of a row under [`NUMBER_HEADERS`].
+type NumberCells = [String; NUMBER_HEADERS.len()];
+
+fn number_cells(calls: u64, failed: u64, usage: TokenUsage) -> NumberCells {
+    [
         calls.to_string(),
         failed.to_string(),
         usage.input_tokens.to_string(),
@@ -71,51 +81,54 @@ fn numbers(calls: u64, failed: u64, usage: TokenUsage) -> Vec<String> {
     ]
 }
 
-/// A table with the total below; `tenants` adds their column.
-fn as_text(report: &UsageReport, tenants: bool, color: ColorMode) -> String {
+/// The report as a table: a header, a line per [`UsageRow`], and the totals. The tenant is a column
+/// only if `has_tenants`.
+fn usage_table(report: &UsageReport, has_tenants: bool, color: ColorMode) -> String {
     let (from, to) = (report.from, report.to);
     if report.rows.is_empty() {
         return format!("no model call ended from {from} to {to}\n");
     }
-    let row = |day: String, tenant: &str, model: &str, numbers: Vec<String>| {
-        let tenant = tenants.then(|| line(tenant, MODEL_CHARS_MAX));
+    let table_row = |day: String, tenant: &str, model: &str, numbers: NumberCells| {
+        let tenant = has_tenants.then(|| line(tenant, NAME_CHARS_MAX));
         let names = [day].into_iter().chain(tenant);
-        let names = names.chain([line(model, MODEL_CHARS_MAX)]);
+        let names = names.chain([line(model, NAME_CHARS_MAX)]);
         names.chain(numbers).collect::<Vec<String>>()
     };
-    let head = NUMBERS.split(' ').map(str::to_owned).collect();
-    let mut table = vec![row("day".into(), "tenant", "model", head)];
-    table.extend(report.rows.iter().map(|one| {
-        let numbers = numbers(one.calls, one.failed, one.usage);
-        row(one.day.to_string(), &one.tenant_id, &one.model, numbers)
+    let headers = NUMBER_HEADERS.map(str::to_owned);
+    let mut table = vec![table_row("day".into(), "tenant", "model", headers)];
+    table.extend(report.rows.iter().map(|row| {
+        let numbers = number_cells(row.calls, row.failed, row.usage);
+        table_row(row.day.to_string(), &row.tenant_id, &row.model, numbers)
     }));
     let totals = report.totals;
-    let totals = numbers(totals.calls, totals.failed, totals.usage);
-    table.push(row("all".into(), "", "", totals));
+    let totals = number_cells(totals.calls, totals.failed, totals.usage);
+    table.push(table_row("all".into(), "", "", totals));
     let last = table.len() - 1;
-    let lines = aligned(&table).into_iter().enumerate();
-    let lines = lines.map(|(at, text)| match at {
+    let lines = aligned_lines(&table).into_iter().enumerate();
+    let lines = lines.map(|(index, text)| match index {
         0 => color.tint(TextTone::Quiet, &text) + "\n",
-        _ if at == last => color.tint(TextTone::Strong, &text) + "\n",
+        _ if index == last => color.tint(TextTone::Strong, &text) + "\n",
         _ => text + "\n",
     });
     lines.collect()
 }
 
-/// The rows as lines: names to the left, numbers to the right.
-fn aligned(table: &[Vec<String>]) -> Vec<String> {
+/// The rows as lines of text in columns: names aligned left, numbers aligned right.
+fn aligned_lines(table: &[Vec<String>]) -> Vec<String> {
     let columns = table.first().map_or(0, Vec::len);
-    let width = |at: usize| table.iter().map(|row| row[at].chars().count()).max();
-    let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max();
+    let widths = (0..columns).map(|column| width(column).unwrap_or(0));
+    let widths: Vec<usize> = widths.collect();
+    let name_columns = columns.saturating_sub(NUMBER_HEADERS.len());
+    let aligned_line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(at, (cell, width))| match at + NUMBERS_COUNT < columns {
+        let cells = cells.map(|(column, (cell, width))| match column < name_columns {
             true => format!("{cell:<width$}"),
             false => format!("{cell:>width$}"),
         });
         cells.collect::<Vec<_>>().join("  ")
     };
-    table.iter().map(line).collect()
+    table.iter().map(aligned_line).collect()
 }
 
 #[cfg(test)]
@@ -147,7 +160,7 @@ mod tests {
             row("2026-11-15", 0, "local:small", 12, 0.0),
             row("2026-11-16", 0, "big:\u{1b}[31mone", 3, 1.25),
         ];
-        let text = as_text(&report(rows), false, ColorMode::Plain);
+        let text = usage_table(&report(rows), false, ColorMode::Plain);
         let expected = "\
 day         model        calls  failed  input  cached  output  reasoning     cost
 2026-11-15  local:small     12       1  12000       7      20          5  $0.0000
@@ -160,7 +173,7 @@ all                         15       2  15000      14      40         10  $1.250
     #[test]
     fn tenants_have_a_column_if_there_can_be_several() {
         let rows = vec![row("2026-11-15", 1, "m", 1, 0.5)];
-        let text = as_text(&report(rows), true, ColorMode::Plain);
+        let text = usage_table(&report(rows), true, ColorMode::Plain);
         let mut lines = text.lines();
         let head = lines.next().expect("a head");
         assert!(head.starts_with("day         tenant "), "{head}");
@@ -171,7 +184,7 @@ all                         15       2  15000      14      40         10  $1.250
 
     #[test]
     fn empty_report_is_a_sentence() {
-        let text = as_text(&report(Vec::new()), false, ColorMode::Plain);
+        let text = usage_table(&report(Vec::new()), false, ColorMode::Plain);
         assert_eq!(text, "no model call ended from 2026-11-01 to 2026-11-30\n");
     }
 }

@@ -191,7 +191,7 @@ impl DispatchStep<'_> {
             tracing::info_span!("dispatch.instantiate", sub_agent_id = sub_agent.id, span_id);
         let context = self.inherited_context(&sub_agent);
         let question = question(&request.input, &self.turn.input.content);
-        let invocation_id = InvocationId(self.context.resources.mint.ulid());
+        let invocation_id = InvocationId(self.context.resources.id_generator.ulid());
         let started = Body::SubagentStarted(SubagentStarted {
             invocation_id,
             sub_agent_id: sub_agent.id.clone(),

@@ -8,35 +8,35 @@ use turnwire_event::{IdGenerator, TraceContext};
 /// Creates the [`TraceContext`]s of a turn.
 pub(crate) struct TurnSpans {
     turn: TraceContext,
-    mint: Arc<dyn IdGenerator>,
+    id_generator: Arc<dyn IdGenerator>,
 }
 
 impl TurnSpans {
     /// Spans below the caller's trace, or in a new trace if the caller sent none.
-    pub(crate) fn new(input: &TurnInput, mint: Arc<dyn IdGenerator>) -> Self {
+    pub(crate) fn new(input: &TurnInput, id_generator: Arc<dyn IdGenerator>) -> Self {
         let turn = match &input.trace {
             Some(trace) => TraceContext::clone(trace),
             None => TraceContext {
-                trace_id: format!("{:032x}", mint.ulid().0),
-                span_id: span_id(&*mint),
+                trace_id: format!("{:032x}", id_generator.ulid().0),
+                span_id: span_id(&*id_generator),
                 parent_span_id: None,
             },
         };
-        Self { turn, mint }
+        Self { turn, id_generator }
     }
 
     /// A new span below the turn's.
     pub(crate) fn child(&self) -> Arc<TraceContext> {
         Arc::new(TraceContext {
             trace_id: self.turn.trace_id.clone(),
-            span_id: span_id(&*self.mint),
+            span_id: span_id(&*self.id_generator),
             parent_span_id: Some(self.turn.span_id.clone()),
         })
     }
 }
 
 /// 16 hex digits, never all zero, which trace context reserves for "invalid".
-fn span_id(mint: &dyn IdGenerator) -> String {
+fn span_id(id_generator: &dyn IdGenerator) -> String {
     // The lower half of a ULID is random; the upper half holds the time.
-    format!("{:016x}", (mint.ulid().0 as u64).max(1))
+    format!("{:016x}", (id_generator.ulid().0 as u64).max(1))
 }

@@ -49,7 +49,7 @@ pub(crate) struct MessageBuilder<'a> {
     pub(crate) tools: Vec<(ToolUseId, String)>,
     /// The tool uses whose input is unusable.
     pub(crate) broken: Vec<ToolUseId>,
-    mint: &'a dyn IdGenerator,
+    id_generator: &'a dyn IdGenerator,
     bytes_left: usize,
     blocks: Vec<BlockState>,
     /// Tool uses that ended without any input: that means `{}`, unless the message was truncated.
@@ -58,10 +58,10 @@ pub(crate) struct MessageBuilder<'a> {
 }
 
 impl<'a> MessageBuilder<'a> {
-    pub(crate) fn new(mint: &'a dyn IdGenerator, bytes_max: usize) -> Self {
+    pub(crate) fn new(id_generator: &'a dyn IdGenerator, bytes_max: usize) -> Self {
         Self {
-            message_id: MessageId(mint.ulid()),
-            mint,
+            message_id: MessageId(id_generator.ulid()),
+            id_generator,
             bytes_left: bytes_max,
             blocks: Vec::new(),
             tools: Vec::new(),
@@ -146,7 +146,7 @@ impl<'a> MessageBuilder<'a> {
         if tool_name.is_empty() || tool_name.len() > NAME_BYTES_MAX {
             return Err(TOOL_NAME);
         }
-        let tool_use_id = ToolUseId(self.mint.ulid());
+        let tool_use_id = ToolUseId(self.id_generator.ulid());
         let state = self.block_mut(block)?;
         if *state != BlockState::Empty {
             return Err(BLOCK_KIND);

@@ -90,9 +90,12 @@ pub(crate) async fn call_model(
     request: ModelRequest,
 ) -> Result<ModelReply, CallError> {
     let resources = context.resources;
-    let id = CallId(resources.mint.ulid());
+    let id = CallId(resources.id_generator.ulid());
     let model = request.model.clone();
-    let builder = MessageBuilder::new(&*resources.mint, resources.options.message_bytes_max);
+    let builder = MessageBuilder::new(
+        &*resources.id_generator,
+        resources.options.message_bytes_max,
+    );
     let sink = match resources.role {
         AgentRole::Orchestrator | AgentRole::Worker(_) => ReplySink::Streamed { is_started: false },
         AgentRole::SubAgent(_) => ReplySink::Buffered(Box::new(MessageFold::new(

@@ -93,7 +93,7 @@ impl AgentContext<'_> {
         scope: MessageScope,
     ) -> NewMessage {
         NewMessage {
-            id: MessageId(self.resources.mint.ulid()),
+            id: MessageId(self.resources.id_generator.ulid()),
             role,
             content,
             metadata,

@@ -25,7 +25,7 @@ pub(crate) struct AgentResources {
     pub(crate) tool_specs: Arc<[ToolSpec]>,
     /// The names of the tools that call a sub-agent.
     pub(crate) sub_agent_tools: Vec<String>,
-    pub(crate) mint: Arc<dyn IdGenerator>,
+    pub(crate) id_generator: Arc<dyn IdGenerator>,
 }
 
 impl AgentResources {

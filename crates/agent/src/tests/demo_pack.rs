@@ -13,7 +13,7 @@ use turnwire_tool::{ToolInvocation, Toolbox};
 
 use super::pack_harness::{AgentHistory, TestTool, unavailable};
 use super::recording_emitter::RecordingEmitter;
-use super::turn_harness::{CountingMint, input};
+use super::turn_harness::{CountingIdGenerator, input};
 use crate::turn_factory::TurnFactory;
 
 /// The result of every data tool.
@@ -71,7 +71,7 @@ async fn say(words: &str, down: &str) -> (TurnStatus, String, Vec<String>) {
         Arc::clone(&pack),
         models,
         &tools,
-        Arc::new(CountingMint::default()),
+        Arc::new(CountingIdGenerator::default()),
     );
     let mut input = input();
     input.content = vec![ContentBlock::text(words)];

@@ -11,7 +11,7 @@ use turnwire_model::{ModelScript, ScriptedProvider};
 use turnwire_tool::Toolbox;
 
 use super::recording_emitter::RecordingEmitter;
-use super::turn_harness::{CountingMint, FixedHistory, input};
+use super::turn_harness::{CountingIdGenerator, FixedHistory, input};
 use crate::options::AgentOptions;
 use crate::standalone_agent::StandaloneAgent;
 
@@ -25,12 +25,12 @@ impl Clock for Epoch {
 
 /// Runs one turn; returns its outcome, the text of its last message and the end of each tool.
 async fn say(words: &str) -> (Option<TurnOutcome>, String, Vec<String>) {
-    let mint = Arc::new(CountingMint::default());
+    let id_generator = Arc::new(CountingIdGenerator::default());
     let agent = StandaloneAgent::new(
         AgentOptions::default(),
         Arc::new(ScriptedProvider::new(ModelScript::builtin())),
-        Toolbox::trial(Arc::new(Epoch), Arc::clone(&mint) as _),
-        mint,
+        Toolbox::with_trial_tools(Arc::new(Epoch), Arc::clone(&id_generator) as _),
+        id_generator,
     );
     let recorder = Arc::new(RecordingEmitter::default());
     let mut input = input();

@@ -9,7 +9,7 @@ use turnwire_event::{ContentBlock, Role, ToolUseId, Ulid};
 use turnwire_model::{ModelMessage, ToolSpec};
 use turnwire_tool::Toolbox;
 
-use super::turn_harness::{CountingMint, FixedHistory, TurnHarness, input, message};
+use super::turn_harness::{CountingIdGenerator, FixedHistory, TurnHarness, input, message};
 use crate::options::AgentOptions;
 use crate::standalone_agent::StandaloneAgent;
 
@@ -68,7 +68,7 @@ fn assembly_has_the_builtin_versions() {
         AgentOptions::default(),
         harness.provider,
         Toolbox::new(),
-        Arc::new(CountingMint::default()),
+        Arc::new(CountingIdGenerator::default()),
     );
     let versions = agent.assemble(&input()).versions;
     assert_eq!(versions.agent_definition, "builtin-1");

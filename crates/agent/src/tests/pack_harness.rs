@@ -18,7 +18,7 @@ use turnwire_pack::{Pack, PackFiles, check};
 use turnwire_tool::{ServiceFault, Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use super::recording_emitter::RecordingEmitter;
-use super::turn_harness::{CountingMint, RecordingProvider, input};
+use super::turn_harness::{CountingIdGenerator, RecordingProvider, input};
 use crate::turn_factory::TurnFactory;
 
 /// The tools that the pack's agents may have.
@@ -258,7 +258,7 @@ impl PackHarness {
             Arc::clone(&self.pack),
             Arc::new(SingleProvider(Arc::clone(&self.provider))),
             &toolbox,
-            Arc::new(CountingMint::default()),
+            Arc::new(CountingIdGenerator::default()),
         );
         match &self.routing {
             Some(routing) => factory.routing(Arc::new(routing.clone())),

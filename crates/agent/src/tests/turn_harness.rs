@@ -28,9 +28,9 @@ use crate::standalone_agent::StandaloneAgent;
 
 /// Counts ids: 1, 2, 3 …
 #[derive(Default)]
-pub(super) struct CountingMint(AtomicU64);
+pub(super) struct CountingIdGenerator(AtomicU64);
 
-impl IdGenerator for CountingMint {
+impl IdGenerator for CountingIdGenerator {
     fn ulid(&self) -> Ulid {
         Ulid(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
     }
@@ -198,7 +198,7 @@ impl TurnHarness {
             self.options,
             self.provider,
             self.toolbox,
-            Arc::new(CountingMint::default()),
+            Arc::new(CountingIdGenerator::default()),
         );
         let mut input = input();
         if self.resumed.is_some() {

@@ -62,7 +62,7 @@ pub(crate) async fn request_approvals(
     let resources = context.resources;
     for request in requests {
         let requested = ApprovalRequested {
-            approval_id: ApprovalId(resources.mint.ulid()),
+            approval_id: ApprovalId(resources.id_generator.ulid()),
             tool_use_id: request.id,
             tool_name: request.name.clone(),
             input_summary: summary(&request.input, resources.options.summary_chars_max),

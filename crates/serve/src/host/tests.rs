@@ -7,20 +7,20 @@ use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, EpisodeId, SessionId, TenantId, TurnId, Ulid};
 use turnwire_model::{CallTimeouts, ModelResponseLimits};
 use turnwire_pack::ToolKind;
-use turnwire_session::{SystemClock, SystemMint};
+use turnwire_session::{SystemClock, SystemIdGenerator};
 
 use super::*;
 
 mod behind;
 mod provider;
 
-fn means() -> HostResources {
+fn resources() -> HostResources {
     HostResources {
         clock: Arc::new(SystemClock),
-        mint: Arc::new(SystemMint),
+        id_generator: Arc::new(SystemIdGenerator),
         dialer: Arc::new(Dialer::new(turnwire_dial::DialerOptions::default()).expect("a dialer")),
         // No tool here runs a program.
-        workshop: Arc::new(ProgramRunner::new(
+        runner: Arc::new(ProgramRunner::new(
             "/nonexistent".into(),
             Vec::new(),
             std::time::Duration::ZERO,
@@ -68,7 +68,7 @@ fn input() -> TurnInput {
 
 async fn open(dir: &Path) -> Result<Arc<PackHost>, PackLoadError> {
     let variables = ServerVariables::default();
-    PackHost::open(Some(dir.to_owned()), variables, None, means()).await
+    PackHost::open(Some(dir.to_owned()), variables, None, resources()).await
 }
 
 // S2-001
@@ -166,7 +166,7 @@ async fn scripted_model_without_script_is_reported() {
     let script = Some(ModelScript::builtin());
     let dir = Some(folder.path().to_owned());
     assert!(
-        PackHost::open(dir, ServerVariables::default(), script, means())
+        PackHost::open(dir, ServerVariables::default(), script, resources())
             .await
             .is_ok()
     );

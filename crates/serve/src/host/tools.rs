@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use turnwire_pack::{DataService, Pack, PackFinding};
 use turnwire_tool::toolbox::MCP_PREFIX;
-use turnwire_tool::{Connector, McpServers, NoVerifier, ToolDependencies, Toolbox, toolbox};
+use turnwire_tool::{Connector, McpServers, NoVerifier, ToolDependencies, Toolbox, build_toolbox};
 
 use super::{HostResources, PackLoadError};
 
@@ -12,40 +12,44 @@ use super::{HostResources, PackLoadError};
 /// a turn (S2-001).
 pub(super) async fn tools(
     pack: &Pack,
-    means: &HostResources,
+    resources: &HostResources,
     servers: &McpServers,
 ) -> Result<Toolbox, PackLoadError> {
-    let servers = servers.open(&pack.mcp_servers).await.map_err(|bad| {
-        let findings = bad.iter().map(|bad| {
-            let server = format!("{MCP_PREFIX}{}", bad.server);
-            wrong(pack, &server, bad.to_string())
+    let mcp_toolset = servers.open(&pack.mcp_servers).await.map_err(|errors| {
+        let findings = errors.iter().map(|error| {
+            let name = format!("{MCP_PREFIX}{}", error.server);
+            tool_finding(pack, &name, error.to_string())
         });
         PackLoadError::Wrong(findings.collect())
     })?;
-    let behind = |server: &str, service: &DataService| servers.service(server, service);
-    let dialer = means.dialer.clone();
-    let connector = Connector::new(pack, dialer, &behind, Arc::new(NoVerifier)).map_err(|bad| {
-        let service = bad.service();
-        let position = service.and_then(|name| pack.service_positions.get(name));
-        PackLoadError::at("connectors.yaml", position.copied().unwrap_or((1, 1)), bad)
-    })?;
-    let kit = ToolDependencies {
+    let mcp_transport = |server: &str, service: &DataService| mcp_toolset.service(server, service);
+    let dialer = resources.dialer.clone();
+    let connector =
+        Connector::new(pack, dialer, &mcp_transport, Arc::new(NoVerifier)).map_err(|bad| {
+            let service = bad.service();
+            let position = service.and_then(|name| pack.service_positions.get(name));
+            PackLoadError::at("connectors.yaml", position.copied().unwrap_or((1, 1)), bad)
+        })?;
+    let dependencies = ToolDependencies {
         connector: Arc::new(connector),
-        clock: means.clock.clone(),
-        mint: means.mint.clone(),
-        dialer: means.dialer.clone(),
-        servers,
-        runner: means.workshop.clone(),
+        clock: resources.clock.clone(),
+        id_generator: resources.id_generator.clone(),
+        dialer: resources.dialer.clone(),
+        mcp_toolset,
+        runner: resources.runner.clone(),
     };
-    toolbox(pack, &names(pack), &kit)
-        .map_err(|bad| PackLoadError::Wrong(vec![wrong(pack, bad.tool(), bad.to_string())]))
+    build_toolbox(pack, &names(pack), &dependencies).map_err(|error| {
+        let finding = tool_finding(pack, error.tool(), error.to_string());
+        PackLoadError::Wrong(vec![finding])
+    })
 }
 
-/// A mistake of a tool, or of an MCP server (`mcp:` and its name), at its position in the pack.
-fn wrong(pack: &Pack, tool: &str, what: String) -> PackFinding {
-    let place = pack.tool_positions.get(tool).copied();
-    let (line, column) = place.unwrap_or((1, 1));
-    PackFinding::error("tools.yaml", line, column, what)
+/// The [`PackFinding`] about a tool, or about an MCP server (`mcp:` and its name), at its position in
+/// the pack.
+fn tool_finding(pack: &Pack, tool: &str, problem: String) -> PackFinding {
+    let position = pack.tool_positions.get(tool).copied();
+    let (line, column) = position.unwrap_or((1, 1));
+    PackFinding::error("tools.yaml", line, column, problem)
 }
 
 /// The names of all tools of the pack, and every `mcp:` entry by which an agent gets all tools of a
@@ -56,10 +60,10 @@ fn names(pack: &Pack) -> Vec<String> {
     let agents = std::iter::once(&pack.orchestrator)
         .chain(&pack.agents)
         .chain(&pack.workers);
-    let words = agents.flat_map(|agent| &agent.tools);
-    for word in words.filter(|word| word.starts_with(MCP_PREFIX)) {
-        if !names.contains(word) {
-            names.push(word.clone());
+    let selected = agents.flat_map(|agent| &agent.tools);
+    for name in selected.filter(|name| name.starts_with(MCP_PREFIX)) {
+        if !names.contains(name) {
+            names.push(name.clone());
         }
     }
     names

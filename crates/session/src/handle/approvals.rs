@@ -143,7 +143,7 @@ impl TurnApprovals {
             trace: trace.map(|trace| TraceContext::clone(trace)),
             ..chain.request
         };
-        let id = TurnId(self.core.services.mint.ulid());
+        let id = TurnId(self.core.services.id_generator.ulid());
         let pending = PendingTurn {
             resumed: Some(paused.resumption()),
             ..PendingTurn::new(id, request, StreamPresence::default())

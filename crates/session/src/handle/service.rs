@@ -43,7 +43,7 @@ pub struct ServiceParts {
     /// The clock of timestamps.
     pub clock: Arc<dyn Clock>,
     /// The source of ids.
-    pub mint: Arc<dyn IdGenerator>,
+    pub id_generator: Arc<dyn IdGenerator>,
     /// The [`Store`] that `writer` appends to.
     pub store: Arc<dyn Store>,
     /// The [`LogWriter`] over `store`.
@@ -84,7 +84,7 @@ impl SessionService {
             routing_policy: Mutex::new(policy),
             options: parts.options,
             clock: parts.clock,
-            mint: parts.mint,
+            id_generator: parts.id_generator,
             store: parts.store,
             writer: parts.writer,
             pump: WakePump::start(),

@@ -60,7 +60,7 @@ impl SessionCore {
         owner: &Owner,
         new: NewSession,
     ) -> Result<(Arc<LiveSession>, EventDraft), Error> {
-        let id = SessionId(self.services.mint.ulid());
+        let id = SessionId(self.services.id_generator.ulid());
         let row = SessionRow {
             workspace_path: new.workspace_path,
             metadata: new.metadata,

@@ -55,7 +55,7 @@ pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
 pub(crate) struct SessionServices {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) mint: Arc<dyn IdGenerator>,
+    pub(crate) id_generator: Arc<dyn IdGenerator>,
     /// The log and the records that the writer appends to.
     pub(crate) store: Arc<dyn Store>,
     /// The writer behind every sequencer.
@@ -105,7 +105,7 @@ impl SessionServices {
             agent: None,
             workspace_path: None,
             metadata: serde_json::Map::new(),
-            episode_id: EpisodeId(self.mint.ulid()),
+            episode_id: EpisodeId(self.id_generator.ulid()),
             active_model: self.options.default_model.clone(),
             routing_policy_version: self.routing_policy.lock().version.clone(),
             cost_usd: 0.0,

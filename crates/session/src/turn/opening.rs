@@ -66,7 +66,7 @@ pub(crate) fn turn_settings(
 
 /// The message of the person who submitted the turn.
 pub(crate) fn user_message(live: &LiveSession, request: &SubmitRequest) -> NewMessage {
-    let id = MessageId(live.services.mint.ulid());
+    let id = MessageId(live.services.id_generator.ulid());
     NewMessage {
         metadata: request.message_metadata(),
         ..NewMessage::new(id, Role::User, request.content.clone())

@@ -104,7 +104,7 @@ impl WorkerLauncher for TurnDelegate {
             .fetch_update(Relaxed, Relaxed, increment);
         counted.map_err(|_| WorkerRefusal::TooMany)?;
         reservations.count += 1;
-        let id = SessionId(services.mint.ulid());
+        let id = SessionId(services.id_generator.ulid());
         reservations.unused.insert(id);
         Ok(id)
     }

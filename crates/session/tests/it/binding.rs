@@ -8,7 +8,7 @@ use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_event::{Body, Event, IdGenerator};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::{Options, SessionService, SystemMint};
+use turnwire_session::{Options, SessionService, SystemIdGenerator};
 
 use crate::stage::*;
 
@@ -41,7 +41,7 @@ async fn versioned(dir: &std::path::Path, act: WorkFn) -> (SessionService, Arc<V
         then: TestProducer(act, pass_through_gates()),
     });
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn IdGenerator>,
+        Arc::new(SystemIdGenerator) as Arc<dyn IdGenerator>,
         DiskReserve::new(dir.join("reserve"), 0),
     );
     let sessions = service_with_producer(dir, Options::default(), parts, producer.clone()).await;

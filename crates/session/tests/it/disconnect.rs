@@ -6,7 +6,7 @@ use std::time::Duration;
 use turnwire_event::Body;
 use turnwire_event::code::TurnState;
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::{DisconnectScope, Options, StreamGuard, SystemMint, WatchGuard};
+use turnwire_session::{DisconnectScope, Options, StreamGuard, SystemIdGenerator, WatchGuard};
 
 use crate::stage::*;
 
@@ -122,7 +122,7 @@ async fn abandoned_queued_turn_ends_once_the_disk_has_space() {
     let room = image.path().join("room");
     let reserve = DiskReserve::new(room.join("reserve"), 0);
     let (gate, act) = Turnstile::new();
-    let parts = (Arc::new(SystemMint) as _, reserve);
+    let parts = (Arc::new(SystemIdGenerator) as _, reserve);
     let after = start_service_with(image.path(), Options::default(), act, parts).await;
     assert!(after.status().is_storage_full());
     let live = after

@@ -16,7 +16,7 @@ use turnwire_event::{
     Actor, Body, ContentBlock, Event, IdGenerator as _, InvocationId, MessageId, Role, SessionId,
     StopReason, TokenUsage, ToolUseId,
 };
-use turnwire_session::{Options, SessionService, SystemMint};
+use turnwire_session::{Options, SessionService, SystemIdGenerator};
 
 use crate::stage::*;
 
@@ -51,7 +51,7 @@ fn done(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
 fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) {
     let (tool_use_id, call) = called(&format!("ask_{id}"), ToolType::SubAgent);
     put(turn, &Actor::ORCHESTRATOR, call);
-    let invocation_id = InvocationId(SystemMint.ulid());
+    let invocation_id = InvocationId(SystemIdGenerator.ulid());
     let input = &turn.input;
     let started = SubagentStarted {
         invocation_id,
@@ -88,7 +88,7 @@ fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) 
     let mut answer = Emission::new(by, body);
     answer.message = Some(NewMessage {
         provider_state: turnwire_event::ProviderState::default(),
-        id: MessageId(SystemMint.ulid()),
+        id: MessageId(SystemIdGenerator.ulid()),
         role: Role::Assistant,
         content: vec![ContentBlock::text("inner")],
         metadata: serde_json::Map::new(),

@@ -16,7 +16,7 @@ use turnwire_event::{Actor, Body, Event, EventType, Position, StopReason, TokenU
 use turnwire_log::LogWriter;
 use turnwire_log::reserve::DiskReserve;
 use turnwire_session::{
-    EventLogQuery, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
+    EventLogQuery, LiveSession, Options, SessionService, SystemIdGenerator, TurnCanceller,
 };
 
 use crate::stage::*;
@@ -312,7 +312,7 @@ async fn full_outbox_refuses_events_but_not_the_ending() {
     let sessions = service_over(
         (store, writer),
         Options::default(),
-        Arc::new(SystemMint),
+        Arc::new(SystemIdGenerator),
         producer,
     )
     .await;

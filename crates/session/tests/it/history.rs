@@ -9,7 +9,7 @@ use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_event::row::MessageScope;
 use turnwire_event::{Body, ContentBlock, Event, IdGenerator, Role, SessionId};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::{Options, SessionService, SystemMint};
+use turnwire_session::{Options, SessionService, SystemIdGenerator};
 
 use crate::stage::*;
 
@@ -171,7 +171,7 @@ async fn budget_that_grows_again_is_filled_from_the_store() {
         budget.clone(),
     ));
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn IdGenerator>,
+        Arc::new(SystemIdGenerator) as Arc<dyn IdGenerator>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;

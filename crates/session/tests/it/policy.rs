@@ -8,7 +8,7 @@ use turnwire_event::body::route::RouteDecided;
 use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_event::{Actor, Body, ContentBlock, Event, SessionId};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::{NewSession, Options, SessionService, SystemMint, WatchGuard};
+use turnwire_session::{NewSession, Options, SessionService, SystemIdGenerator, WatchGuard};
 
 use crate::stage::*;
 
@@ -220,7 +220,7 @@ async fn policy_reloaded_while_binding_follows_the_start() {
         service: OnceLock::new(),
     });
     let reserve = DiskReserve::new(dir.path().join("reserve"), 0);
-    let parts = (Arc::new(SystemMint) as _, reserve);
+    let parts = (Arc::new(SystemIdGenerator) as _, reserve);
     let service =
         service_with_producer(dir.path(), Options::default(), parts, producer.clone()).await;
     assert!(producer.service.set(service.clone()).is_ok());
@@ -252,7 +252,7 @@ async fn policy_reloaded_on_a_full_disk_is_announced_later() {
     // The reserve file has no folder, so the writer treats the disk as full.
     let room = image.path().join("room");
     let parts = (
-        Arc::new(SystemMint) as _,
+        Arc::new(SystemIdGenerator) as _,
         DiskReserve::new(room.join("reserve"), 0),
     );
     let options = Options {

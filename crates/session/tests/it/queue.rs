@@ -6,7 +6,7 @@ use turnwire_event::code::{OnBusy, Phase, TurnState};
 use turnwire_event::{Body, ContentBlock, IdGenerator, Role, TurnId, Ulid};
 use turnwire_log::reserve::DiskReserve;
 use turnwire_session::CancelOutcome;
-use turnwire_session::{Error, Options, SystemMint};
+use turnwire_session::{Error, Options, SystemIdGenerator};
 
 use crate::stage::*;
 
@@ -125,7 +125,7 @@ async fn interrupt_cancels_the_running_turn_and_runs_next() {
     assert_eq!(end.reason, "interrupted");
 }
 
-/// A mint that records its last id.
+/// An id generator that records its last id.
 #[derive(Default)]
 struct Remembering(parking_lot::Mutex<Option<Ulid>>);
 
@@ -137,7 +137,7 @@ impl Remembering {
 
 impl IdGenerator for Remembering {
     fn ulid(&self) -> Ulid {
-        let id = SystemMint.ulid();
+        let id = SystemIdGenerator.ulid();
         *self.0.lock() = Some(id);
         id
     }
@@ -147,9 +147,9 @@ impl IdGenerator for Remembering {
 async fn withdrawn_interrupt_cancels_nothing() {
     let dir = tempfile::tempdir().expect("a folder");
     let (gate, act) = Turnstile::new();
-    let mint = Arc::new(Remembering::default());
+    let id_generator = Arc::new(Remembering::default());
     let parts = (
-        mint.clone() as _,
+        id_generator.clone() as _,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = start_service_with(dir.path(), Options::default(), act, parts).await;
@@ -169,7 +169,7 @@ async fn withdrawn_interrupt_cancels_nothing() {
         accepted = &mut urgent => panic!("{accepted:?}"),
         () = std::future::ready(()) => {
             let at = live.sequencer.last();
-            let turn = TurnId(mint.last());
+            let turn = TurnId(id_generator.last());
             let withdrawn = sessions.canceller().request(&live, turn, Some("no"));
             assert!(matches!(withdrawn, CancelOutcome::Withdrawn(end) if end > at), "{withdrawn:?}");
             turn

@@ -11,7 +11,7 @@ use turnwire_event::body::tool::{ToolCalled, ToolCompleted};
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, EventGate, GateOutput, TurnContext};
 use turnwire_event::{Actor, Body, IdGenerator as _, Position, RenderPolicy, ToolUseId};
-use turnwire_session::SystemMint;
+use turnwire_session::SystemIdGenerator;
 
 use crate::stage::*;
 
@@ -37,7 +37,7 @@ type Written = Arc<Mutex<Vec<(Position, ToolUseId)>>>;
 /// One of several concurrent writers: emits starts and ends of tools.
 async fn write(turn: TurnContext, written: Written) {
     for _ in 0..TOOLS {
-        let tool_use_id = ToolUseId(SystemMint.ulid());
+        let tool_use_id = ToolUseId(SystemIdGenerator.ulid());
         let (tool_name, tool_type) = ("probe".to_owned(), ToolType::Http);
         let called = Body::ToolCalled(ToolCalled {
             tool_use_id,

@@ -33,7 +33,7 @@ pub(crate) struct RenderTool {
     shape: RenderShape,
     /// The enrichers of this type; none if only models write its items.
     enrichers: Vec<Arc<EnricherType>>,
-    mint: Arc<dyn IdGenerator>,
+    id_generator: Arc<dyn IdGenerator>,
 }
 
 impl RenderTool {
@@ -41,7 +41,7 @@ impl RenderTool {
         def: &ToolDef,
         (data_type, shape): (&str, RenderShape),
         enrichers: Vec<Arc<EnricherType>>,
-        mint: &Arc<dyn IdGenerator>,
+        id_generator: &Arc<dyn IdGenerator>,
     ) -> PackTool {
         let mut def = def.clone();
         if def.input_schema.is_null() {
@@ -54,7 +54,7 @@ impl RenderTool {
             data_type: data_type.to_owned(),
             shape,
             enrichers,
-            mint: Arc::clone(mint),
+            id_generator: Arc::clone(id_generator),
         });
         let timeout = def.timeout_ms.map(Duration::from_millis);
         let run = move |call| Arc::clone(&action).run(call);
@@ -86,7 +86,7 @@ impl RenderTool {
         call: &ToolInvocation,
         selection: ItemSelection,
     ) -> Result<(), EmitRefusal> {
-        let id = format!("data_{}", self.mint.ulid());
+        let id = format!("data_{}", self.id_generator.ulid());
         let ids = selection.ids.into_iter().map(|id| ItemKey { id }).collect();
         let key = CollectionKey { ids };
         let loading = Body::DataLoading(DataLoading {
@@ -142,7 +142,7 @@ impl RenderTool {
     ) -> Result<(), EmitRefusal> {
         let message = block.map(|block| NewMessage {
             provider_state: turnwire_event::ProviderState::default(),
-            id: MessageId(self.mint.ulid()),
+            id: MessageId(self.id_generator.ulid()),
             role: Role::Tool,
             content: vec![block],
             metadata: Map::new(),

@@ -1,4 +1,4 @@
-//! Tools for trials and tests of turns, each with one behaviour.
+//! Tools to try out and test turns with: each does one thing, such as wait, fail or emit events.
 
 mod burst;
 

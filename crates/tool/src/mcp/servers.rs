@@ -142,8 +142,9 @@ impl McpToolset {
         tool.map_err(|error| format!("tool `{remote_name}` of the MCP server `{server}`: {error}"))
     }
 
-    /// Every tool of `server`, under a name made of both. A tool that cannot be used is left out.
-    pub(crate) fn all(&self, server: &str) -> Result<Vec<Arc<dyn Tool>>, String> {
+    /// Every tool of `server`, named `<server>_<tool>`. A tool whose definition is not valid is left
+    /// out with a warning.
+    pub(crate) fn all_tools(&self, server: &str) -> Result<Vec<Arc<dyn Tool>>, String> {
         let tools = self.tools(server)?;
         let usable = tools.tools.iter().filter_map(|listed| {
             let tool = McpTool::build(&generated_def(server, listed), listed, &tools.server);

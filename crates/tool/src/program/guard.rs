@@ -3,18 +3,21 @@
 //!
 //! ```text
 //! server ─ socket ─▶ guard (own session, subreaper) ──▶ program ──▶ its descendants
-//!   end of the socket = the server has exited    end of the guard = the program is killed
+//!   the socket closes: the server has exited     the guard exits: the program is killed
 //! ```
-//! The guard is the subreaper of all descendants, so none is left exactly when the guard has no
-//! child. To end a program it sends TERM to all, waits for the grace period, then sends KILL until
-//! none is left; the same happens to the descendants of a program that exits by itself.
+//! The guard is the subreaper of all its descendants: an orphaned descendant becomes a child of the
+//! guard, so when the guard has no child, no descendant is left. To end a program, the guard sends
+//! TERM to all descendants, waits for the grace period, then sends KILL until none is left. It does
+//! the same with the descendants of a program that exits by itself.
 //!
-//! A program has the rights of its guard and can stop or kill it, but not unnoticed: the socket
-//! cannot be opened a second time, the death of the server wakes a stopped guard, and the server
-//! kills what a guard does not end in time (`kill_descendants`).
+//! A program runs as the same user as its guard and can stop (SIGSTOP) or kill the guard, but not
+//! unnoticed: a program cannot open the guard's socket through `/proc`, as it could a pipe, and hold
+//! it open; the death of the server wakes a stopped guard; and the server kills the descendants that
+//! a guard has not ended in time (`kill_descendants`).
 //!
-//! [`run`] is all of `turnwire __guard`; the server's side is [`super::runner`]. The guard uses
-//! threads only: it waits for one child, two pipes and a clock.
+//! [`run`] is the main function of `turnwire __guard`; [`super::runner`] is the server's side. The
+//! guard uses threads, and tokio only to receive signals, because it waits for few things: its
+//! children, its pipes and a timer.
 
 pub mod frame;
 pub mod order;
@@ -40,45 +43,48 @@ use watch::ProgramWatch;
 
 pub(crate) use tree::kill_descendants;
 
-/// The argument that makes this binary a guard.
+/// The first argument of a guard process, `turnwire __guard`.
 pub const ARGUMENT: &str = "__guard";
-/// The argument after it that makes the process execute the program.
-const EXEC: &str = "--exec";
-/// The limit of the order; the tool limits arguments and input to far less.
+/// The argument with which a guard starts this binary again, as the process that sets the limits
+/// and then executes the program; see [`exec`].
+const EXEC_ARGUMENT: &str = "--exec";
+/// The longest [`GuardOrder`] that is read; the tool limits arguments and input to far less.
 const ORDER_BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
-/// The exit code of a guard without a valid order, for example one started by hand.
-const USAGE: u8 = 2;
+/// The exit code of a process without a valid order or arguments, for example if started by hand.
+const EXIT_USAGE: u8 = 2;
 
-/// Runs the program of the order on standard input, until none of its processes is left.
+/// The main function of `turnwire __guard`: guards a program, or, with `--exec`, becomes the program.
 pub fn run() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    match args.iter().position(|arg| arg == EXEC) {
-        Some(at) => exec::become_program(&args[at + 1..]),
-        None => guard(&args),
+    match args.iter().position(|arg| arg == EXEC_ARGUMENT) {
+        Some(index) => exec::become_program(&args[index + 1..]),
+        None => guard_program(&args),
     }
 }
 
-fn guard(args: &[OsString]) -> ExitCode {
+/// Starts the program of the [`GuardOrder`] on standard input, with `args` for this binary, and waits
+/// until the program and all its descendants have ended.
+fn guard_program(args: &[OsString]) -> ExitCode {
     let (sender, events) = channel();
-    // Before the program starts: a signal that ends the guard must not leave a program behind.
-    let bound = ParentServer::bind().and_then(|server| signals::listen(&sender, server));
-    if bound.is_err() || tree::adopt().is_err() {
+    // Before the program starts: a signal that ends the guard must not leave a program running.
+    let listening = ParentServer::bind().and_then(|server| signals::listen(&sender, server));
+    if listening.is_err() || tree::adopt().is_err() {
         return ExitCode::FAILURE;
     }
     let Some(order) = read_order() else {
-        return ExitCode::from(USAGE);
+        return ExitCode::from(EXIT_USAGE);
     };
     let frames = FrameWriter::new(order.mode);
-    let end = match ProgramWatch::start(order, args, &frames, (sender, events)) {
+    let ended = match ProgramWatch::start(order, args, &frames, (sender, events)) {
         Ok(watch) => watch.until_empty(),
         Err(exit) => ProgramEnded::unstarted(exit),
     };
-    frames.write(&GuardFrame::End(end));
+    frames.write(&GuardFrame::End(ended));
     ExitCode::SUCCESS
 }
 
-/// The file of this process, also after it was replaced on disk.
+/// The path of this binary; on Linux it stays valid after the file was replaced on disk.
 pub(crate) fn own_binary() -> OsString {
     if cfg!(target_os = "linux") {
         return OsString::from("/proc/self/exe");
@@ -87,7 +93,7 @@ pub(crate) fn own_binary() -> OsString {
     file.into_os_string()
 }
 
-/// Reads the order from the first line of standard input.
+/// Reads the first line of standard input; `None` if it is not a valid [`GuardOrder`].
 fn read_order() -> Option<GuardOrder> {
     let mut line = Vec::new();
     let mut input = io::stdin().lock().take(ORDER_BYTES_MAX);

@@ -1,5 +1,5 @@
-//! Support for the tests of tools: a clock, a mint, an event sink, a context, and a capture of logs and
-//! metrics.
+//! Support for the tests of tools: a clock, an id generator, an event sink, a context, and a capture
+//! of logs and metrics.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ impl Clock for FixedClock {
 }
 
 #[derive(Default)]
-pub(crate) struct CountingMint(AtomicU64);
+pub(crate) struct CountingIdGenerator(AtomicU64);
 
-impl IdGenerator for CountingMint {
+impl IdGenerator for CountingIdGenerator {
     fn ulid(&self) -> Ulid {
         Ulid(u128::from(self.0.fetch_add(1, Ordering::Relaxed) + 1))
     }

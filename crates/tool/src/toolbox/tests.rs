@@ -10,8 +10,8 @@ use turnwire_event::{Clock, IdGenerator};
 use turnwire_pack::{HttpDef, Pack, PackFiles, ToolDef, ToolKind, ToolMethod, check};
 
 use crate::data_service::{Connector, ConnectorError, NoVerifier};
-use crate::tests::support::{CountingMint, EventSink, FixedClock, LogCapture, call};
-use crate::toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, toolbox};
+use crate::tests::support::{CountingIdGenerator, EventSink, FixedClock, LogCapture, call};
+use crate::toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, build_toolbox};
 
 const TOOLS: &str = "
 tools:
@@ -87,16 +87,16 @@ fn connector(pack: &Pack) -> Result<Arc<Connector>, ConnectorError> {
 fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, ToolBuildError> {
     let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     let clock: Arc<dyn Clock> = Arc::new(FixedClock(1_000));
-    let mint: Arc<dyn IdGenerator> = Arc::new(CountingMint::default());
-    let kit = ToolDependencies {
+    let id_generator: Arc<dyn IdGenerator> = Arc::new(CountingIdGenerator::default());
+    let dependencies = ToolDependencies {
         connector: connector(pack).expect("a connector"),
         clock,
-        mint,
+        id_generator,
         dialer: Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer")),
         runner: crate::tests::support::runner(),
-        servers: Arc::default(),
+        mcp_toolset: Arc::default(),
     };
-    toolbox(pack, &names, &kit)
+    build_toolbox(pack, &names, &dependencies)
 }
 
 #[tokio::test]

@@ -21,12 +21,12 @@ use turnwire_pack::{
 use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::{
     Connector, ItemStore, NoVerifier, Tool, ToolBuildError, ToolContext, ToolDependencies,
-    ToolFailure, ToolInvocation, toolbox,
+    ToolFailure, ToolInvocation, build_toolbox,
 };
 
 use crate::workshop::{GRACE, Shop, WITHIN, row};
 
-/// A clock, a mint and an emitter of which no process tool makes use.
+/// A clock, an id generator and an emitter that no process tool uses.
 struct Unused;
 
 impl Clock for Unused {
@@ -128,16 +128,16 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<ToolFixture,
     );
     let Shop { dir, workshop } = shop;
     let workshop = Arc::new(workshop);
-    let kit = ToolDependencies {
+    let dependencies = ToolDependencies {
         connector: Arc::new(connector.expect("a connector")),
         clock: Arc::new(Unused),
-        mint: Arc::new(Unused),
+        id_generator: Arc::new(Unused),
         dialer,
         runner: Arc::clone(&workshop),
-        servers: Arc::default(),
+        mcp_toolset: Arc::default(),
     };
-    let tools = toolbox(&pack, &["run".to_owned()], &kit)?;
-    drop(kit);
+    let tools = build_toolbox(&pack, &["run".to_owned()], &dependencies)?;
+    drop(dependencies);
     let tool = Arc::clone(tools.get("run").expect("the tool"));
     let shop = Shop {
         workshop: crate::workshop::at(dir.path(), GRACE),

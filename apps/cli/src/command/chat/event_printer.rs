@@ -322,7 +322,7 @@ impl EventPrinter {
 
     /// Prints the ending of a turn that was not cancelled.
     pub(crate) fn completed(&mut self, end: &TurnCompleted) -> io::Result<TurnEnding> {
-        let (ending, text) = turn_ending::completed(end);
+        let (ending, text) = turn_ending::completed_ending(end);
         let tone = match ending {
             TurnEnding::Answered | TurnEnding::Paused => TextTone::Quiet,
             TurnEnding::Failed | TurnEnding::Cancelled | TurnEnding::Rejected => TextTone::Bad,
@@ -333,7 +333,7 @@ impl EventPrinter {
 
     /// Prints the receipt of a cancelled turn.
     pub(crate) fn cancelled(&mut self, end: &TurnCancelled) -> io::Result<TurnEnding> {
-        let text = turn_ending::receipt(end, &self.participants);
+        let text = turn_ending::receipt_text(end, &self.participants);
         self.ending(TextTone::Strong, Some(text))?;
         Ok(TurnEnding::Cancelled)
     }

@@ -1,7 +1,7 @@
-//! The tools and workers of a turn, and their names for people.
+//! The tools and workers of a turn, to show them by name.
 //!
-//! Events and receipts contain ids; a person knows a tool by its name, a worker by its task, and a
-//! process by the tool that runs it.
+//! Events and receipts identify them by id. The chat shows a tool by its name, a worker by its task,
+//! and a process by the tool that runs it.
 
 use std::collections::HashMap;
 
@@ -14,20 +14,20 @@ use turnwire_event::{ContentBlock, SessionId, Timestamp, ToolUseId};
 #[derive(Debug, Default)]
 pub(crate) struct TurnParticipants {
     tools: HashMap<String, KnownTool>,
-    /// The task of each worker.
-    workers: HashMap<String, String>,
+    worker_tasks: HashMap<String, String>,
 }
 
+/// A tool of the turn, from its `tool.called` or from a message.
 #[derive(Debug)]
 struct KnownTool {
     name: String,
-    /// The type and time of `tool.called`; `None` if the event was before the connection.
+    /// The type and time of `tool.called`; `None` if that event was not received.
     called: Option<(ToolType, Timestamp)>,
     is_running: bool,
 }
 
 impl TurnParticipants {
-    /// Adds a tool that starts.
+    /// Adds the running tool of a `tool.called`.
     pub(crate) fn tool_called(&mut self, tool: &tool::ToolCalled, at: Timestamp) {
         let known = KnownTool {
             name: tool.tool_name.clone(),
@@ -37,7 +37,7 @@ impl TurnParticipants {
         self.tools.insert(tool.tool_use_id.to_string(), known);
     }
 
-    /// Ends a tool and returns its duration in milliseconds, if its start was seen.
+    /// Marks a tool as ended and returns its duration in milliseconds, if `tool.called` was received.
     pub(crate) fn tool_ended(&mut self, id: ToolUseId, at: Timestamp) -> Option<i64> {
         let tool = self.tools.get_mut(&id.to_string())?;
         tool.is_running = false;
@@ -45,18 +45,21 @@ impl TurnParticipants {
         Some(at.as_millis() - called_at.as_millis())
     }
 
-    /// Adds a worker that starts.
-    pub(crate) fn worker_started(&mut self, work: &delegate::DelegateStarted) {
-        let id = work.worker_session_id.to_string();
-        self.workers.insert(id, work.task_summary.clone());
+    /// Adds the worker of a `delegate.started`.
+    pub(crate) fn worker_started(&mut self, started: &delegate::DelegateStarted) {
+        let id = started.worker_session_id.to_string();
+        self.worker_tasks.insert(id, started.task_summary.clone());
     }
 
-    /// The task of a worker.
+    /// The task of a worker, if its `delegate.started` was received.
     pub(crate) fn task(&self, worker: SessionId) -> Option<&str> {
-        self.workers.get(&worker.to_string()).map(String::as_str)
+        self.worker_tasks
+            .get(&worker.to_string())
+            .map(String::as_str)
     }
 
-    /// Adds the names of tools in a message from before the connection.
+    /// Adds the tools that a message from before the connection uses, whose `tool.called` was not
+    /// received.
     pub(crate) fn add_tool_names(&mut self, content: &[ContentBlock]) {
         for block in content {
             if let ContentBlock::ToolUse { id, name, .. } = block {
@@ -78,8 +81,8 @@ impl TurnParticipants {
         names
     }
 
-    /// The subject of a line of a receipt.
-    pub(crate) fn name(&self, line: &ReceiptLine, receipt: &[ReceiptLine]) -> String {
+    /// The text for the subject of `line`, a line of `receipt`: `tool nap`, `process of nap`.
+    pub(crate) fn receipt_subject(&self, line: &ReceiptLine, receipt: &[ReceiptLine]) -> String {
         let id = &line.id;
         match line.kind {
             ReceiptKind::Llm => "model call".to_owned(),
@@ -88,34 +91,36 @@ impl TurnParticipants {
                 let name = self.tools.get(id).map_or(id, |tool| &tool.name);
                 format!("tool {name}")
             }
-            ReceiptKind::Worker => match self.workers.get(id) {
+            ReceiptKind::Worker => match self.worker_tasks.get(id) {
                 Some(task) => format!("worker on \"{task}\""),
                 None => format!("worker {id}"),
             },
-            ReceiptKind::Process => match self.tool_of(line, receipt) {
+            ReceiptKind::Process => match self.tool_of_process(line, receipt) {
                 Some(tool) => format!("process of {tool}"),
                 None => format!("process {id}"),
             },
         }
     }
 
-    /// The tool that runs a process, if only one can: the receipt does not name it. A tool ends at
-    /// the same time as its process or later, with the same outcome or a worse one.
-    fn tool_of(&self, process: &ReceiptLine, receipt: &[ReceiptLine]) -> Option<&str> {
-        let tools = || {
+    /// The name of the tool that runs `process`. The receipt does not link the two, so the name is
+    /// known only if all process tools in `receipt` have it, or all those with the time and outcome
+    /// of the process. A tool may end later than its process, and with a worse outcome.
+    fn tool_of_process(&self, process: &ReceiptLine, receipt: &[ReceiptLine]) -> Option<&str> {
+        let process_tools = || {
             let lines = receipt.iter().filter(|line| line.kind == ReceiptKind::Tool);
             let tools = lines.filter_map(|line| Some((line, self.tools.get(&line.id)?)));
             tools.filter(|(_, tool)| matches!(tool.called, Some((ToolType::Process, _)) | None))
         };
-        let ended_with_it = tools()
+        let same_end = process_tools()
             .filter(|(line, _)| (line.outcome, line.ms) == (process.outcome, process.ms))
             .map(|(_, tool)| tool.name.as_str());
-        only(tools().map(|(_, tool)| tool.name.as_str())).or_else(|| only(ended_with_it))
+        let all = process_tools().map(|(_, tool)| tool.name.as_str());
+        common_name(all).or_else(|| common_name(same_end))
     }
 }
 
-/// The name, if all are the same.
-fn only<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+/// The name that all `names` are equal to; `None` if they differ or there are none.
+fn common_name<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let first = names.next()?;
     names.all(|name| name == first).then_some(first)
 }
@@ -163,23 +168,29 @@ mod tests {
             (2, "clock", ToolType::Function),
         ]);
         let receipt = [tool(1, killed, 9), tool(2, stopped, 9), process(8, killed)];
-        assert_eq!(alone.name(&receipt[2], &receipt), "process of nap");
+        assert_eq!(
+            alone.receipt_subject(&receipt[2], &receipt),
+            "process of nap"
+        );
 
         let two = participants(&[
             (1, "nap", ToolType::Process),
             (2, "wait", ToolType::Process),
         ]);
         let receipt = [tool(1, killed, 9), tool(2, stopped, 3), process(3, stopped)];
-        assert_eq!(two.name(&receipt[2], &receipt), "process of wait");
+        assert_eq!(
+            two.receipt_subject(&receipt[2], &receipt),
+            "process of wait"
+        );
         let same = [tool(1, killed, 9), tool(2, killed, 9), process(9, killed)];
         assert_eq!(
-            two.name(&same[2], &same),
+            two.receipt_subject(&same[2], &same),
             "process 77",
-            "which is not known"
+            "two tools ended like the process"
         );
 
         let twins = participants(&[(1, "nap", ToolType::Process), (2, "nap", ToolType::Process)]);
-        assert_eq!(twins.name(&same[2], &same), "process of nap");
+        assert_eq!(twins.receipt_subject(&same[2], &same), "process of nap");
     }
 
     #[test]
@@ -189,7 +200,7 @@ mod tests {
         let stopped = |kind, id: &str| line(kind, id, StopOutcome::Stopped, 1);
         let of_worker = stopped(ReceiptKind::Worker, &worker.to_string());
         assert_eq!(
-            participants.name(&of_worker, &[]),
+            participants.receipt_subject(&of_worker, &[]),
             format!("worker {worker}")
         );
         participants.worker_started(&delegate::DelegateStarted {
@@ -197,7 +208,10 @@ mod tests {
             tool_use_id: ToolUseId(Ulid(1)),
             task_summary: "tea".into(),
         });
-        assert_eq!(participants.name(&of_worker, &[]), "worker on \"tea\"");
+        assert_eq!(
+            participants.receipt_subject(&of_worker, &[]),
+            "worker on \"tea\""
+        );
         assert_eq!(participants.task(worker), Some("tea"));
         for (kind, expected) in [
             (ReceiptKind::Llm, "model call"),
@@ -205,7 +219,10 @@ mod tests {
             (ReceiptKind::Tool, "tool x"),
             (ReceiptKind::Process, "process x"),
         ] {
-            assert_eq!(participants.name(&stopped(kind, "x"), &[]), expected);
+            assert_eq!(
+                participants.receipt_subject(&stopped(kind, "x"), &[]),
+                expected
+            );
         }
     }
 
@@ -219,7 +236,10 @@ mod tests {
             input: serde_json::json!({}),
         }]);
         let receipt = [tool(1, StopOutcome::Killed, 4)];
-        assert_eq!(participants.name(&receipt[0], &receipt), "tool nap");
+        assert_eq!(
+            participants.receipt_subject(&receipt[0], &receipt),
+            "tool nap"
+        );
         assert!(participants.running_tools().is_empty());
     }
 }

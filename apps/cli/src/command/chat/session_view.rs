@@ -331,7 +331,7 @@ impl SessionView {
                 self.running.get_or_insert(turn);
                 return Ok(None);
             }
-            Body::TurnCompleted(end) if is_beside => turn_ending::completed(end).0,
+            Body::TurnCompleted(end) if is_beside => turn_ending::completed_ending(end).0,
             Body::TurnCancelled(_) if is_beside => TurnEnding::Cancelled,
             Body::TurnCompleted(end) => self.printer.completed(end)?,
             Body::TurnCancelled(end) => self.printer.cancelled(end)?,

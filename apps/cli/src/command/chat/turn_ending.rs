@@ -1,4 +1,5 @@
-//! The ending of a turn as text: one sentence with its codes, and after a cancel the receipt.
+//! The text that the chat prints when a turn ends: one sentence with the error codes, or, after a
+//! cancel, the receipt.
 
 use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{ErrorCode, Phase, ReceiptKind, StopOutcome, TurnStatus};
@@ -7,20 +8,22 @@ use crate::terminal::wording::code_name;
 
 use super::participants::TurnParticipants;
 
-/// How a turn ended, or that it was not accepted.
+/// How a submitted turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnEnding {
+    /// The turn completed, possibly with parts of the answer missing.
     Answered,
     /// The turn waits for approvals; another turn continues it.
     Paused,
     Failed,
     Cancelled,
-    /// The server rejected the turn.
+    /// The server did not accept the turn, so that it never ran.
     Rejected,
 }
 
 impl TurnEnding {
-    /// The exit status of a chat with this turn.
+    /// The exit status for a turn that ended like this. A chat whose input is not typed exits with the
+    /// highest of its turns.
     pub(crate) fn exit_status(self) -> u8 {
         match self {
             Self::Answered | Self::Paused => 0,
@@ -31,14 +34,15 @@ impl TurnEnding {
     }
 }
 
-/// The ending of a turn that was not cancelled, with a text unless it went well.
-pub(crate) fn completed(end: &TurnCompleted) -> (TurnEnding, Option<String>) {
-    let codes = codes(end);
-    match end.status {
+/// The [`TurnEnding`] of a turn that was not cancelled, and the text to print, if any.
+pub(crate) fn completed_ending(completed: &TurnCompleted) -> (TurnEnding, Option<String>) {
+    let codes = codes_text(completed);
+    match completed.status {
         TurnStatus::Ok => (TurnEnding::Answered, None),
-        // The answer itself names what is missing; a code adds the reason.
+        // The answer itself tells the user which part is missing; the error code adds the reason.
         TurnStatus::Degraded => {
-            let reason = end.error.as_ref().map(|_| format!(": {}", why(end)));
+            let reason = completed.error.as_ref();
+            let reason = reason.map(|_| format!(": {}", reason_text(completed)));
             let reason = reason.unwrap_or_default();
             let text = format!("something is missing from this answer{reason}{codes}");
             (TurnEnding::Answered, Some(text))
@@ -46,14 +50,15 @@ pub(crate) fn completed(end: &TurnCompleted) -> (TurnEnding, Option<String>) {
         // The approval prompt reports what the turn waits for.
         TurnStatus::Paused => (TurnEnding::Paused, None),
         TurnStatus::Failed => {
-            let text = format!("the turn failed: {}{codes}", why(end));
+            let text = format!("the turn failed: {}{codes}", reason_text(completed));
             (TurnEnding::Failed, Some(text))
         }
     }
 }
 
-fn why(end: &TurnCompleted) -> &'static str {
-    match (end.reason.as_deref(), end.error.as_ref()) {
+/// Why a turn failed or is degraded, in words.
+fn reason_text(completed: &TurnCompleted) -> &'static str {
+    match (completed.reason.as_deref(), completed.error.as_ref()) {
         (Some("server_restart"), _) => "the server was restarted in the middle of it",
         (Some("server_shutdown"), _) => "the server was shut down in the middle of it",
         (_, None) => "the server does not say why",
@@ -67,19 +72,20 @@ fn why(end: &TurnCompleted) -> &'static str {
     }
 }
 
-/// The codes of an ending, in parentheses.
-fn codes(end: &TurnCompleted) -> String {
-    let code = end.error.as_ref().map(|error| code_name(error.code));
-    let codes: Vec<_> = code.into_iter().chain(end.reason.clone()).collect();
+/// The error code and the reason code, in parentheses; empty if there is neither.
+fn codes_text(completed: &TurnCompleted) -> String {
+    let error = completed.error.as_ref().map(|error| code_name(error.code));
+    let codes: Vec<_> = error.into_iter().chain(completed.reason.clone()).collect();
     match codes.is_empty() {
         true => String::new(),
         false => format!(" ({})", codes.join(", ")),
     }
 }
 
-/// The receipt of a [`TurnCancelled`], with names from `participants`.
-pub(crate) fn receipt(end: &TurnCancelled, participants: &TurnParticipants) -> String {
-    let phase = match end.phase {
+/// The receipt of a [`TurnCancelled`] as lines of text, with the names from `participants`.
+pub(crate) fn receipt_text(cancelled: &TurnCancelled, participants: &TurnParticipants) -> String {
+    let receipt = &cancelled.receipt;
+    let phase = match cancelled.phase {
         Phase::Route => "while the model was being chosen",
         Phase::Llm => "while the model was at work",
         Phase::Tool => "while tools were at work",
@@ -88,27 +94,26 @@ pub(crate) fn receipt(end: &TurnCancelled, participants: &TurnParticipants) -> S
         Phase::Idle => "while it waited for an upstream",
         Phase::Queued => "before its turn came",
     };
-    let mut text = format!("cancelled {phase} ({})", end.reason);
-    if end.receipt.is_empty() {
+    let mut text = format!("cancelled {phase} ({})", cancelled.reason);
+    if receipt.is_empty() {
         return text + "; nothing was running";
     }
-    for line in &end.receipt {
-        let name = participants.name(line, &end.receipt);
-        text += &format!("\n  {name}: {}", outcome(line));
+    for line in receipt {
+        let subject = participants.receipt_subject(line, receipt);
+        text += &format!("\n  {subject}: {}", outcome_text(line));
     }
-    // The receipt reports that nothing is left running only if every line does.
-    let ms = end.receipt.iter().map(|line| line.ms).max();
-    let lines = end.receipt.iter();
-    let running = lines.filter(|line| line.outcome == StopOutcome::Discarded);
-    let rest = match running.count() {
+    let slowest_ms = receipt.iter().map(|line| line.ms).max();
+    let is_discarded = |line: &&ReceiptLine| line.outcome == StopOutcome::Discarded;
+    let still_running = match receipt.iter().filter(is_discarded).count() {
         0 => "nothing left running".to_owned(),
         count => format!("{count} still in flight"),
     };
-    text + &format!("\nstopped in {}, {rest}", duration(ms.unwrap_or_default()))
+    let duration = duration_text(slowest_ms.unwrap_or_default());
+    text + &format!("\nstopped in {duration}, {still_running}")
 }
 
-fn outcome(line: &ReceiptLine) -> String {
-    let after = format!("after {}", duration(line.ms));
+fn outcome_text(line: &ReceiptLine) -> String {
+    let after = format!("after {}", duration_text(line.ms));
     match (line.outcome, line.kind) {
         (StopOutcome::Stopped, _) => format!("stopped {after}"),
         (StopOutcome::Finished, _) => format!("finished by itself {after}"),
@@ -122,7 +127,7 @@ fn outcome(line: &ReceiptLine) -> String {
     }
 }
 
-fn duration(ms: u64) -> String {
+fn duration_text(ms: u64) -> String {
     match ms {
         0..100 => format!("{ms} ms"),
         _ => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
@@ -137,7 +142,11 @@ mod tests {
     use turnwire_event::code::{CancelCode, ToolType};
     use turnwire_event::{Timestamp, TokenUsage, ToolUseId, Ulid};
 
-    fn end(status: TurnStatus, code: Option<ErrorCode>, reason: Option<&str>) -> TurnCompleted {
+    fn turn_completed(
+        status: TurnStatus,
+        code: Option<ErrorCode>,
+        reason: Option<&str>,
+    ) -> TurnCompleted {
         TurnCompleted {
             status,
             usage: TokenUsage::default(),
@@ -150,16 +159,16 @@ mod tests {
     #[test]
     fn ending_is_a_sentence_with_its_codes() {
         assert_eq!(
-            completed(&end(TurnStatus::Ok, None, None)),
+            completed_ending(&turn_completed(TurnStatus::Ok, None, None)),
             (TurnEnding::Answered, None)
         );
-        let restarted = end(
+        let restarted = turn_completed(
             TurnStatus::Failed,
             Some(ErrorCode::InternalError),
             Some("server_restart"),
         );
         assert_eq!(
-            completed(&restarted),
+            completed_ending(&restarted),
             (
                 TurnEnding::Failed,
                 Some(
@@ -169,14 +178,14 @@ mod tests {
                 )
             )
         );
-        let (ending, text) = completed(&end(
+        let (ending, text) = completed_ending(&turn_completed(
             TurnStatus::Degraded,
             Some(ErrorCode::PartialFanOut),
             None,
         ));
         assert_eq!(ending, TurnEnding::Answered);
         assert!(text.is_some_and(|text| text.ends_with("failed (PARTIAL_FAN_OUT)")));
-        let text = completed(&end(TurnStatus::Degraded, None, None)).1;
+        let text = completed_ending(&turn_completed(TurnStatus::Degraded, None, None)).1;
         assert_eq!(
             text.as_deref(),
             Some("something is missing from this answer")
@@ -200,7 +209,7 @@ mod tests {
             outcome,
             ms,
         };
-        let mut end = TurnCancelled {
+        let mut cancelled = TurnCancelled {
             reason: "user_cancel".into(),
             code: CancelCode::RequestCancelled,
             phase: Phase::Tool,
@@ -221,7 +230,7 @@ mod tests {
             ],
         };
         assert_eq!(
-            receipt(&end, &participants),
+            receipt_text(&cancelled, &participants),
             "cancelled while tools were at work (user_cancel)\n  \
              tool tu_2: finished by itself after 4 ms\n  \
              tool sleep: killed after 5.0 s\n  \
@@ -229,22 +238,22 @@ mod tests {
              sub-agent shop: stopped after 0.1 s\n\
              stopped in 5.0 s, nothing left running"
         );
-        end.receipt = vec![
+        cancelled.receipt = vec![
             line(ReceiptKind::Tool, "tu_2", StopOutcome::Discarded, 4),
             line(ReceiptKind::Process, "77", StopOutcome::Discarded, 12_000),
         ];
         assert_eq!(
-            receipt(&end, &participants),
+            receipt_text(&cancelled, &participants),
             "cancelled while tools were at work (user_cancel)\n  \
              tool tu_2: still in flight, its answer is thrown away\n  \
              process 77: not gone after 12.0 s, may still run\n\
              stopped in 12.0 s, 2 still in flight",
-            "it never says more than it knows"
+            "discarded work may still be running"
         );
-        end.receipt.clear();
-        end.phase = Phase::Route;
+        cancelled.receipt.clear();
+        cancelled.phase = Phase::Route;
         assert_eq!(
-            receipt(&end, &participants),
+            receipt_text(&cancelled, &participants),
             "cancelled while the model was being chosen (user_cancel); nothing was running"
         );
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use turnwire_event::{Event, Position, SessionId};
 
-use super::projection::Projection;
+use super::projection::WireProjection;
 
 /// The longest line: the largest page of events that a server sends.
 const LINE_BYTES_MAX: u64 = 256 << 20;
@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: u64 = 256 << 20;
 pub(crate) fn replay(
     name: &str,
     lines: &mut impl BufRead,
-    projection: &mut Projection,
+    projection: &mut WireProjection,
     out: &mut impl Write,
 ) -> Result<()> {
     let mut last = HashMap::new();
@@ -40,7 +40,7 @@ pub(crate) fn replay(
             let stored = raw.get().as_bytes();
             let event = Event::read(stored).with_context(place)?;
             check_order(&mut last, &event).with_context(place)?;
-            projection.take(stored, &event, &mut bytes);
+            projection.project(stored, &event, &mut bytes);
         }
         out.write_all(&bytes)?;
     }

@@ -11,7 +11,7 @@ use turnwire_log::sqlite::SqliteStore;
 use turnwire_log::{LogTail, MessageRecords as _, ReadError, TurnRecords as _};
 use turnwire_session::read_chunk;
 
-use super::projection::Projection;
+use super::projection::WireProjection;
 use crate::session_source::tail;
 
 /// The number of persisted events that are read at once.
@@ -22,7 +22,7 @@ pub(crate) fn replay(
     store: &SqliteStore,
     session: SessionId,
     turn: Option<TurnId>,
-    projection: &mut Projection,
+    projection: &mut WireProjection,
     out: &mut impl Write,
 ) -> Result<()> {
     let tail = tail(store, session)?;
@@ -58,7 +58,7 @@ pub(crate) fn replay(
         let mut bytes = Vec::new();
         for (head, stored) in &chunk.0 {
             let event = Event::read(stored).with_context(|| head.position.to_string())?;
-            projection.take(stored, &event, &mut bytes);
+            projection.project(stored, &event, &mut bytes);
         }
         out.write_all(&bytes)?;
         from = chunk.1;

@@ -1,4 +1,5 @@
-//! Events as the bytes of a wire, through the wire's own functions.
+//! Turns events into the bytes that a client of a wire receives, with the functions that the server
+//! uses.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,81 +10,83 @@ use turnwire_wire::session::write_event;
 
 use crate::args::{ReplayArgs, ReplayWire};
 
-/// Projects [`Event`]s to the bytes of one [`ReplayWire`].
+/// Writes [`Event`]s as frames of one [`ReplayWire`], and keeps the state that pc3 needs for that.
 #[derive(Debug)]
-pub(crate) struct Projection {
+pub(crate) struct WireProjection {
     wire: ReplayWire,
-    /// Everything that a client can subscribe to; hidden events are not sent.
+    /// All events that a client of the session wire can subscribe to.
     filter: EventFilter,
-    /// The requested version; else the version of the turn.
+    /// The version of pc3 for all turns; if `None`, that of each turn in `turn_versions`.
     version: Option<WireVersion>,
     turn_versions: HashMap<TurnId, WireVersion>,
-    turn: Option<TurnId>,
-    /// True once an event was projected.
+    /// The only turn to project; all turns if `None`.
+    only_turn: Option<TurnId>,
+    /// True after the first event, of `only_turn` if there is one, even if the wire does not send it.
     pub(crate) has_events: bool,
-    /// Messages with text deltas.
-    with_deltas: HashSet<MessageId>,
-    /// The number of finished messages without deltas.
-    without_text: u64,
+    /// Messages with a delta of text or thinking, or with a tool use, that are not finished.
+    streamed_messages: HashSet<MessageId>,
+    /// The number of finished messages that were never in `streamed_messages`.
+    messages_without_deltas: u64,
 }
 
-impl Projection {
-    /// A projection with the wire, version and turn of [`ReplayArgs`].
+impl WireProjection {
     pub(crate) fn new(args: &ReplayArgs) -> Self {
         Self {
             wire: args.wire,
             filter: EventFilter::full(),
             version: args.version,
             turn_versions: HashMap::new(),
-            turn: args.turn,
+            only_turn: args.turn,
             has_events: false,
-            with_deltas: HashSet::new(),
-            without_text: 0,
+            streamed_messages: HashSet::new(),
+            messages_without_deltas: 0,
         }
     }
 
-    /// Appends the frames of an event, whose stored bytes are `bytes`.
-    pub(crate) fn take(&mut self, bytes: &[u8], event: &Event, out: &mut Vec<u8>) {
-        if self.turn.is_some() && self.turn != event.turn_id {
+    /// Appends the frames of `event`, whose stored bytes are `stored`, to `out`.
+    pub(crate) fn project(&mut self, stored: &[u8], event: &Event, out: &mut Vec<u8>) {
+        if self.only_turn.is_some() && self.only_turn != event.turn_id {
             return;
         }
         self.has_events = true;
         match self.wire {
             ReplayWire::Session if !self.filter.matches(&event.head()) => {}
             ReplayWire::Session => {
-                write_event(bytes, out);
+                write_event(stored, out);
                 out.push(b'\n');
             }
             ReplayWire::Pc3 => {
-                self.note(event);
-                let bound = || self.turn_versions.get(&event.turn_id?).copied();
-                let version = self.version.or_else(bound).unwrap_or_default();
+                self.update_pc3_state(event);
+                let turn_version = || self.turn_versions.get(&event.turn_id?).copied();
+                let version = self.version.or_else(turn_version).unwrap_or_default();
                 pc3::project(event, version, out);
             }
         }
     }
 
-    fn note(&mut self, event: &Event) {
+    /// Updates `turn_versions`, `streamed_messages` and `messages_without_deltas`.
+    fn update_pc3_state(&mut self, event: &Event) {
         match &event.body {
             Body::TurnStarted(started) => {
                 let version = started.wire_version.as_ref();
                 let version = version.and_then(|version| version.parse().ok());
                 self.turn_versions.extend(event.turn_id.zip(version));
             }
-            Body::TextDelta(delta) => drop(self.with_deltas.insert(delta.message_id)),
-            Body::ThinkingDelta(delta) => drop(self.with_deltas.insert(delta.message_id)),
-            Body::ToolUseStart(start) => drop(self.with_deltas.insert(start.message_id)),
+            Body::TextDelta(delta) => drop(self.streamed_messages.insert(delta.message_id)),
+            Body::ThinkingDelta(delta) => drop(self.streamed_messages.insert(delta.message_id)),
+            Body::ToolUseStart(start) => drop(self.streamed_messages.insert(start.message_id)),
             // The answers of a sub-agent's model are not sent to clients.
             Body::LlmCallCompleted(_) if event.actor.kind() == ActorKind::Subagent => {}
-            Body::LlmCallCompleted(call) if !self.with_deltas.remove(&call.message_id) => {
-                self.without_text += 1;
+            Body::LlmCallCompleted(call) if !self.streamed_messages.remove(&call.message_id) => {
+                self.messages_without_deltas += 1;
             }
-            Body::TurnCompleted(_) | Body::TurnCancelled(_) => self.with_deltas.clear(),
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => self.streamed_messages.clear(),
             _ => {}
         }
     }
 
-    /// The [`FinishedReplay`] that the wire needs: pc3 has text only from deltas.
+    /// How a finished message of a stored session is replayed: pc3 sends text only from deltas, so it
+    /// needs them all.
     pub(crate) fn finished_replay(&self) -> FinishedReplay {
         match self.wire {
             ReplayWire::Session => FinishedReplay::Ends,
@@ -91,9 +94,10 @@ impl Projection {
         }
     }
 
-    /// A warning if messages of a file have no text deltas.
+    /// A warning if finished messages had no deltas, so that their text is missing from the output. A
+    /// file of persisted events has no deltas; a replay of a stored session restores them.
     pub(crate) fn warning(&self) -> Option<String> {
-        let subject = match self.without_text {
+        let subject = match self.messages_without_deltas {
             0 => return None,
             1 => "a message has",
             _ => "messages have",

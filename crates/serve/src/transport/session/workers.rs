@@ -1,11 +1,13 @@
-//! The workers whose events one connection delivers beside their parent's: each with its own
-//! cursor, each between the two events of its parent that start and end it.
+//! The workers whose events one connection delivers together with the events of their parent. Each
+//! worker has its own cursor, and its events are sent between the two events of its parent that
+//! start and end it.
 //!
 //! A worker is *awaited* until it is due: its start is delivered, or its parent is delivered up to
-//! where the worker was looked up. Then it is looked for, as its session may not exist yet, and
-//! *joined*. It is removed when its end is delivered.
+//! the position at which the parent's running workers were listed. Then the connection looks up the
+//! worker's session, which may not exist yet, and the worker is *joined*. It is removed when its end
+//! is delivered.
 
-mod delegates;
+mod session_delivery;
 mod join;
 
 use std::sync::Arc;
@@ -21,7 +23,7 @@ use turnwire_wire::session::SessionPositions;
 use super::super::Streams;
 use super::super::carrier::{Backlog, Fill, RING_EVENTS_MAX, SessionCursor};
 use super::format::EventWrites;
-use delegates::{Boundary, DelegateGate, WorkerWait};
+use session_delivery::{SessionDelivery, WorkerBoundary, WorkerWait};
 
 /// The first and the longest delay before a started worker without a session is looked up again: its
 /// session is created within milliseconds of its start, unless the disk is slow.
@@ -49,7 +51,7 @@ struct AwaitedWorker {
     from: DeliverFrom,
     /// When to look the worker up, and the delay after that; `None` while it is not due.
     lookup: Option<(Instant, Duration)>,
-    /// The worker had not ended when its parent was looked up: its end is still to be delivered.
+    /// The worker was running when its parent's workers were listed: its end is still to be delivered.
     is_open: bool,
     /// The end of the worker was delivered before.
     has_ended: bool,
@@ -76,7 +78,7 @@ struct JoinedWorker {
     depth: u8,
     live: Arc<LiveSession>,
     cursor: SessionCursor,
-    gate: DelegateGate,
+    delivery: SessionDelivery,
     /// The worker is removed once it is delivered up to here.
     ends_at: Option<Position>,
     /// Wakes the connection; dropping it leaves the ring.
@@ -99,8 +101,8 @@ pub(super) struct WorkerStreams {
     waker: Arc<AtomicWaker>,
     /// The name of the connection, for warnings.
     connection: String,
-    /// The [`DelegateGate`] of `live`.
-    gate: DelegateGate,
+    /// The [`SessionDelivery`] of `live`.
+    delivery: SessionDelivery,
     joined: Vec<JoinedWorker>,
     awaited: Vec<AwaitedWorker>,
     /// The session that was filled last: 0 is `live`.
@@ -129,7 +131,7 @@ impl WorkerStreams {
             worker.live.ring.is_closed()
                 || match worker.is_complete() {
                     true => !self.has_workers(worker.id),
-                    false => worker.gate.has_more(&worker.cursor, &worker.live),
+                    false => worker.delivery.has_more(&worker.cursor, &worker.live),
                 }
         };
         let now = Instant::now();
@@ -172,15 +174,16 @@ impl WorkerStreams {
             || self.awaited.iter().any(|worker| worker.parent == id)
     }
 
+    /// The [`WorkerWait`]s of all sessions that wait for a worker.
     fn waits(&self) -> impl Iterator<Item = WorkerWait> {
-        let joined = self.joined.iter().filter_map(|worker| worker.gate.wait);
-        joined.chain(self.gate.wait)
+        let joined = self.joined.iter().filter_map(|worker| worker.delivery.wait);
+        joined.chain(self.delivery.wait)
     }
 
     /// True if the worker of a [`WorkerWait`] is delivered, or is not joined.
     fn is_over(&self, wait: WorkerWait) -> bool {
         let worker = self.joined.iter().find(|worker| worker.id == wait.worker);
-        worker.is_none_or(|worker| worker.cursor.at >= wait.upto)
+        worker.is_none_or(|worker| worker.cursor.at >= wait.worker_tail)
     }
 
     fn warn(&self, reason: &'static str) {
@@ -242,10 +245,10 @@ impl WorkerStreams {
             }
             return Ok(self.drop_worker(id, None));
         }
-        let is_waiting = worker.gate.wait.is_some_and(|wait| !self.is_over(wait));
+        let is_waiting = worker.delivery.wait.is_some_and(|wait| !self.is_over(wait));
         let filled = self.fill_session(cursor, id, pending);
         match Box::pin(filled).await {
-            // It was deleted, and all events before that are delivered.
+            // The worker's session was deleted, and all events before that are delivered.
             Ok(Fill::Idle) if !is_waiting && session.ring.is_closed() => {
                 Ok(self.drop_worker(id, None))
             }
@@ -265,34 +268,39 @@ impl WorkerStreams {
         id: SessionId,
         pending: &mut EventWrites,
     ) -> Result<Fill, ReplayError> {
-        if let Some(wait) = self.gate(id).wait {
+        if let Some(wait) = self.delivery(id).wait {
             if !self.is_over(wait) {
                 return Ok(Fill::Idle);
             }
             self.remove(wait.worker);
-            self.gate(id).pass(wait.end);
+            self.delivery(id).allow_end(wait.end);
         }
         let worker = self.joined.iter_mut().find(|worker| worker.id == id);
-        let (gate, cursor, live, depth) = match worker {
-            None => (&self.gate, cursor, &self.live, 0),
-            Some(worker) => (&worker.gate, &mut worker.cursor, &worker.live, worker.depth),
+        let (delivery, cursor, live, depth) = match worker {
+            None => (&self.delivery, cursor, &self.live, 0),
+            Some(worker) => (
+                &worker.delivery,
+                &mut worker.cursor,
+                &worker.live,
+                worker.depth,
+            ),
         };
-        let (fill, boundary) = gate.fill(cursor, live, &self.filter, pending).await?;
+        let (fill, boundary) = delivery.fill(cursor, live, &self.filter, pending).await?;
         match boundary {
             None => {}
-            Some(Boundary::Started(worker)) => self.started(worker, id, depth + 1),
-            Some(Boundary::Ending(worker, end)) => match self.before_end(worker, end).await? {
-                Some(wait) => self.gate(id).wait = Some(wait),
-                None => self.gate(id).pass(end),
+            Some(WorkerBoundary::Start(worker)) => self.started(worker, id, depth + 1),
+            Some(WorkerBoundary::End(worker, end)) => match self.before_end(worker, end).await? {
+                Some(wait) => self.delivery(id).wait = Some(wait),
+                None => self.delivery(id).allow_end(end),
             },
         }
         Ok(fill)
     }
 
-    /// The gate of a session: of a worker, or else of the one that the client subscribed to.
-    fn gate(&mut self, id: SessionId) -> &mut DelegateGate {
+    /// The [`SessionDelivery`] of a worker, or else of the session that the client subscribed to.
+    fn delivery(&mut self, id: SessionId) -> &mut SessionDelivery {
         let worker = self.joined.iter_mut().find(|worker| worker.id == id);
-        worker.map_or(&mut self.gate, |worker| &mut worker.gate)
+        worker.map_or(&mut self.delivery, |worker| &mut worker.delivery)
     }
 
     /// Removes a worker that has nothing to deliver any more.
@@ -316,7 +324,7 @@ impl WorkerStreams {
         }
     }
 
-    /// A worker's start was delivered.
+    /// Awaits a worker whose start was delivered, with a lookup at once.
     fn started(&mut self, id: SessionId, parent: SessionId, depth: u8) {
         let lookup = Some((Instant::now(), LOOKUP_DELAY_FIRST));
         if self.joined.iter().any(|worker| worker.id == id) {

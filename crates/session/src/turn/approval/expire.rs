@@ -92,7 +92,7 @@ fn not_executed(live: &LiveSession, approval: &ApprovalRow) -> NewMessage {
         ApprovalState::Approved => TOO_LATE,
         ApprovalState::Rejected => REJECTED,
     };
-    let id = MessageId(live.services.mint.ulid());
+    let id = MessageId(live.services.id_generator.ulid());
     let result = ContentBlock::ToolResult {
         tool_use_id: approval.tool_use_id,
         content: Value::from(reason),

@@ -149,7 +149,7 @@ fn start_now(
     if live.services.runner.is_draining() && !is_delegated {
         return Err(Error::Draining);
     }
-    let turn = TurnId(live.services.mint.ulid());
+    let turn = TurnId(live.services.id_generator.ulid());
     let scope = request.disconnect_scope;
     let pending = PendingTurn {
         rows: key.into_iter().map(|key| key.row(turn)).collect(),
@@ -210,7 +210,7 @@ fn enqueue(
     (request, json, departures): (SubmitRequest, String, usize),
     key: Option<KeyUse>,
 ) -> Result<AcceptedTurn, Error> {
-    let turn = TurnId(live.services.mint.ulid());
+    let turn = TurnId(live.services.id_generator.ulid());
     let order = slot.next_order(request.on_busy);
     let mut rows = vec![RowChange::TurnQueued {
         settings: turn_settings(live, turn, &request),

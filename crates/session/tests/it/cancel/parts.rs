@@ -14,7 +14,7 @@ use turnwire_event::code::{ReceiptKind, StopOutcome};
 use turnwire_event::port::{BoundTurn, BoxFuture, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_log::reserve::DiskReserve;
 use turnwire_model::{ModelScript, ScriptedProvider};
-use turnwire_session::{Options, SystemMint};
+use turnwire_session::{Options, SystemIdGenerator};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
 use crate::stage::*;
@@ -90,10 +90,10 @@ async fn play(unblock_after: Option<Duration>) -> (ReceiptLine, bool) {
         turnwire_agent::AgentOptions::default(),
         Arc::new(ScriptedProvider::new(script)),
         Toolbox::new().with(Arc::new(tool)).expect("one tool"),
-        Arc::new(SystemMint),
+        Arc::new(SystemIdGenerator),
     );
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn turnwire_event::IdGenerator>,
+        Arc::new(SystemIdGenerator) as Arc<dyn turnwire_event::IdGenerator>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let producer = Arc::new(AgentProducer(agent));

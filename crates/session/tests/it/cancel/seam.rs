@@ -17,7 +17,7 @@ use turnwire_event::{Body, ContentBlock, Event, EventType, Position, SessionId, 
 use turnwire_log::reserve::DiskReserve;
 use turnwire_model::{ModelScript, ScriptedProvider};
 use turnwire_session::{
-    CancelOutcome, LiveSession, Options, SessionService, SystemMint, TurnCanceller,
+    CancelOutcome, LiveSession, Options, SessionService, SystemIdGenerator, TurnCanceller,
 };
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation, Toolbox};
 
@@ -168,7 +168,7 @@ async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>
         turnwire_agent::AgentOptions::default(),
         Arc::new(ScriptedProvider::new(script)),
         tools.expect("one tool"),
-        Arc::new(SystemMint),
+        Arc::new(SystemIdGenerator),
     );
     let known = Arc::new(Mutex::new(None));
     let producer = Arc::new(Wrapped {
@@ -177,7 +177,7 @@ async fn play(when: When) -> (SessionService, SessionId, Vec<Event>, Vec<String>
         sessions: known.clone(),
     });
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn turnwire_event::IdGenerator>,
+        Arc::new(SystemIdGenerator) as Arc<dyn turnwire_event::IdGenerator>,
         DiskReserve::new(dir.path().join("reserve"), 0),
     );
     let sessions = service_with_producer(dir.path(), Options::default(), parts, producer).await;

@@ -15,7 +15,7 @@ use turnwire_event::{
     Actor, ApprovalId, Body, ContentBlock, IdGenerator as _, Message, MessageId, Role, StopReason,
     TokenUsage, ToolUseId,
 };
-use turnwire_session::SystemMint;
+use turnwire_session::SystemIdGenerator;
 
 use super::{LARGE_BUDGET, OK, WorkFn, emit, ids, producer_fn};
 
@@ -67,7 +67,7 @@ async fn act(turn: TurnContext, recorder: &TurnRecorder) -> TurnOutcome {
 pub fn request_approvals(turn: &TurnContext, count: u32) -> TurnOutcome {
     for tool_use_id in use_tools(turn, count) {
         let requested = ApprovalRequested {
-            approval_id: ApprovalId(SystemMint.ulid()),
+            approval_id: ApprovalId(SystemIdGenerator.ulid()),
             tool_use_id,
             tool_name: "pay".into(),
             input_summary: "{}".into(),
@@ -171,7 +171,7 @@ fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &ResolvedApproval) 
 fn result(tool_use_id: ToolUseId) -> NewMessage {
     NewMessage {
         provider_state: turnwire_event::ProviderState::default(),
-        id: MessageId(SystemMint.ulid()),
+        id: MessageId(SystemIdGenerator.ulid()),
         role: Role::Tool,
         content: vec![ContentBlock::ToolResult {
             tool_use_id,

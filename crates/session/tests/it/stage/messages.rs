@@ -6,14 +6,14 @@ use turnwire_event::code::ToolType;
 use turnwire_event::port::{Emission, HistoryBudget, TurnContext};
 use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{Actor, Body, ContentBlock, IdGenerator as _, Message, MessageId, Role};
-use turnwire_session::SystemMint;
+use turnwire_session::SystemIdGenerator;
 
 use super::{emit, ids};
 
 pub fn new_message(role: Role, text: &str, scope: MessageScope) -> NewMessage {
     NewMessage {
         provider_state: turnwire_event::ProviderState::default(),
-        id: MessageId(SystemMint.ulid()),
+        id: MessageId(SystemIdGenerator.ulid()),
         role,
         content: vec![ContentBlock::text(text)],
         metadata: serde_json::Map::new(),

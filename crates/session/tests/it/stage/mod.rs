@@ -31,7 +31,7 @@ use turnwire_log::{LogWriter, Store};
 use turnwire_session::ServiceParts;
 use turnwire_session::{
     DisconnectScope, Error, EventLogQuery, NewSession, Options, SessionService, SubmitRequest,
-    SubmitTarget, SubmittedTurn, SystemClock, SystemMint,
+    SubmitTarget, SubmittedTurn, SystemClock, SystemIdGenerator,
 };
 
 pub use answers::{
@@ -64,7 +64,7 @@ pub fn owner(name: &str) -> Owner {
 
 pub async fn start_service(dir: &std::path::Path, options: Options, act: WorkFn) -> SessionService {
     let reserve = DiskReserve::new(dir.join("reserve"), 0);
-    start_service_with(dir, options, act, (Arc::new(SystemMint), reserve)).await
+    start_service_with(dir, options, act, (Arc::new(SystemIdGenerator), reserve)).await
 }
 
 pub async fn start_service_with(
@@ -89,7 +89,7 @@ pub async fn service_with_gates(
     act: WorkFn,
 ) -> SessionService {
     let parts = (
-        Arc::new(SystemMint) as Arc<dyn IdGenerator>,
+        Arc::new(SystemIdGenerator) as Arc<dyn IdGenerator>,
         DiskReserve::new(dir.join("reserve"), 0),
     );
     service_with_producer(
@@ -105,10 +105,10 @@ pub async fn service_with_gates(
 pub async fn service_with_producer(
     dir: &std::path::Path,
     options: Options,
-    (mint, reserve): (Arc<dyn IdGenerator>, DiskReserve),
+    (id_generator, reserve): (Arc<dyn IdGenerator>, DiskReserve),
     producer: Arc<dyn TurnProducer>,
 ) -> SessionService {
-    service_over(writer(dir, reserve), options, mint, producer).await
+    service_over(writer(dir, reserve), options, id_generator, producer).await
 }
 
 pub fn writer(dir: &std::path::Path, reserve: DiskReserve) -> (Arc<dyn Store>, Arc<LogWriter>) {
@@ -125,13 +125,13 @@ pub fn writer(dir: &std::path::Path, reserve: DiskReserve) -> (Arc<dyn Store>, A
 pub async fn service_over(
     (store, writer): (Arc<dyn Store>, Arc<LogWriter>),
     options: Options,
-    mint: Arc<dyn IdGenerator>,
+    id_generator: Arc<dyn IdGenerator>,
     producer: Arc<dyn TurnProducer>,
 ) -> SessionService {
     let parts = ServiceParts {
         options,
         clock: Arc::new(SystemClock),
-        mint,
+        id_generator,
         store,
         writer,
         producer,
@@ -294,9 +294,9 @@ pub async fn wait_for_event(sessions: &SessionService, id: SessionId, name: &str
 
 pub fn ids() -> (CallId, MessageId, ToolUseId) {
     (
-        CallId(SystemMint.ulid()),
-        MessageId(SystemMint.ulid()),
-        ToolUseId(SystemMint.ulid()),
+        CallId(SystemIdGenerator.ulid()),
+        MessageId(SystemIdGenerator.ulid()),
+        ToolUseId(SystemIdGenerator.ulid()),
     )
 }
 

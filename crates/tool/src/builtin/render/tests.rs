@@ -9,7 +9,7 @@ use turnwire_pack::{Enricher, ToolKind};
 
 use super::*;
 use crate::data_service::{Connector, EnricherType, NoVerifier};
-use crate::tests::support::{CountingMint, EventSink, call};
+use crate::tests::support::{CountingIdGenerator, EventSink, call};
 use crate::tool::Tool as _;
 
 /// Offers, each with an id and a title; and a total, which only an enricher knows.
@@ -71,8 +71,8 @@ fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
         timeout_ms: None,
         remember: false,
     };
-    let mint: Arc<dyn IdGenerator> = Arc::new(CountingMint::default());
-    RenderTool::build(&def, ("offer_list", shape), enricher, &mint)
+    let id_generator: Arc<dyn IdGenerator> = Arc::new(CountingIdGenerator::default());
+    RenderTool::build(&def, ("offer_list", shape), enricher, &id_generator)
 }
 
 fn offer(n: u32) -> Value {

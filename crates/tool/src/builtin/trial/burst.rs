@@ -22,22 +22,25 @@ const STEP: &str = "burst.step";
 /// Steps between two yields to other tasks.
 const YIELD_EVERY: u64 = 64;
 
-/// A tool that emits `count` pairs of events. The ids of the steps come from `mint`.
-pub(in crate::builtin) fn burst(mint: Arc<dyn IdGenerator>) -> PackTool {
+/// A tool that emits `count` pairs of events. The ids of the steps come from `id_generator`.
+pub(in crate::builtin) fn burst(id_generator: Arc<dyn IdGenerator>) -> PackTool {
     let count = json!({"count": {"type": "integer", "minimum": 1, "maximum": COUNT_MAX}});
     PackTool::builtin(
         BuiltinFunction::Burst,
         "burst",
         "Writes a number of steps to the log, two events each.",
         object_schema(count, &["count"]),
-        move |call| run(call, Arc::clone(&mint)),
+        move |call| run(call, Arc::clone(&id_generator)),
     )
 }
 
-async fn run(call: ToolInvocation, mint: Arc<dyn IdGenerator>) -> Result<Value, ToolFailure> {
+async fn run(
+    call: ToolInvocation,
+    id_generator: Arc<dyn IdGenerator>,
+) -> Result<Value, ToolFailure> {
     let count = InputFields::new(&call.input, &["count"])?.integer("count", 1..=COUNT_MAX)?;
     for n in 1..=count {
-        let id = ToolUseId(mint.ulid());
+        let id = ToolUseId(id_generator.ulid());
         if emit_step(&call, id, n, count).await.is_err() {
             let message = format!("Stopped at step {n} of {count}.");
             return Err(ToolFailure::new(ToolErrorClass::Cancelled, message));

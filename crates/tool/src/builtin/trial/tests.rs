@@ -10,14 +10,14 @@ use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, ToolUseId, Ulid};
 
 use crate::builtin::trial::{echo, sleep};
-use crate::tests::support::{CountingMint, EventSink, FixedClock, call};
+use crate::tests::support::{CountingIdGenerator, EventSink, FixedClock, call};
 use crate::tool::ToolFailure;
 use crate::toolbox::{DuplicateToolName, Toolbox};
 
 fn toolbox() -> Toolbox {
-    Toolbox::trial(
+    Toolbox::with_trial_tools(
         Arc::new(FixedClock(1_000)),
-        Arc::new(CountingMint::default()),
+        Arc::new(CountingIdGenerator::default()),
     )
 }
 

@@ -46,11 +46,11 @@ async fn tools_are_listed_at_load_and_never_in_a_call() {
 async fn generated_tool_names_are_valid_for_providers() {
     let fixture = ServerFixture::new();
     let tools = fixture.open_mode("good", &[]).await;
-    let all = tools.all("small").expect("tools");
+    let all = tools.all_tools("small").expect("tools");
     let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
     assert_eq!(names.len(), 16);
     assert_eq!(names[..2], ["small_echo", "small_slow"]);
-    let none = tools.all("other").map(|_| ());
+    let none = tools.all_tools("other").map(|_| ());
     let message = none.expect_err("no such server");
     assert!(message.contains("one of `small`"), "{message}");
 }

@@ -95,7 +95,7 @@ async fn lists_beyond_their_limits_are_errors() {
 async fn tool_with_unusable_schema_is_left_out_or_an_error() {
     let fixture = ServerFixture::new();
     let tools = fixture.open_mode("schema", &[]).await;
-    let all = tools.all("small").expect("tools");
+    let all = tools.all_tools("small").expect("tools");
     let names: Vec<&str> = all.iter().map(|tool| tool.name()).collect();
     assert_eq!(names, ["small_echo", "small_mail"]);
     // The server checks the pattern itself; the model sees it.

@@ -28,12 +28,12 @@ pub(super) fn arguments(token: &str, order: &GuardOrder) -> Vec<OsString> {
 /// Executes the program, or writes the reason to standard error.
 pub(super) fn become_program(args: &[OsString]) -> ExitCode {
     let [token, guard, limits, program, args @ ..] = args else {
-        return ExitCode::from(super::USAGE);
+        return ExitCode::from(super::EXIT_USAGE);
     };
     let limits = limits.to_str().map(serde_json::from_str);
     let (Some(token), Some(guard), Some(Ok(limits))) = (token.to_str(), guard.to_str(), limits)
     else {
-        return ExitCode::from(super::USAGE);
+        return ExitCode::from(super::EXIT_USAGE);
     };
     if bind(guard).is_err() {
         return failed(token, ProgramExit::Refused);

@@ -21,7 +21,7 @@ use super::event::GuardEvent;
 use super::frame::{GuardFrame, ProgramEnded, ProgramExit, ProgramStarted};
 use super::order::{GuardMode, GuardOrder};
 use super::pump::{self, FrameWriter};
-use super::{EXEC, exec, own_binary, tree};
+use super::{EXEC_ARGUMENT, exec, own_binary, tree};
 
 /// The time for a program to exit after its input is closed, before TERM.
 const CLOSED_PAUSE: Duration = Duration::from_secs(2);
@@ -306,7 +306,7 @@ fn exec_command(order: &GuardOrder, args: &[OsString], token: &str) -> Command {
     let mut command = Command::new(own_binary());
     command
         .args(args)
-        .arg(EXEC)
+        .arg(EXEC_ARGUMENT)
         .args(exec::arguments(token, order))
         .env_clear()
         .envs(&order.env)

@@ -14,7 +14,7 @@ use super::super::super::Streams;
 use super::super::super::carrier::{Selection as _, SessionCursor};
 use super::super::failure::SubscribeFailure;
 use super::super::format::FilterSelection;
-use super::delegates::{DelegateGate, WorkerWait};
+use super::session_delivery::{SessionDelivery, WorkerWait};
 use super::{
     AwaitedWorker, DeliverFrom, JoinedWorker, LOOKUP_DELAY_FIRST, LOOKUP_DELAY_MAX, START,
     WorkerStreams,
@@ -25,7 +25,8 @@ use super::{
 const MISSING_MAX: usize = 16;
 
 impl WorkerStreams {
-    /// The workers of `live` for a client that is at `at` in it and at `since` in those it names.
+    /// The workers of `live` for a client whose cursor in `live` is `at`; `since` has the client's
+    /// cursors in the workers that it names.
     pub(in super::super) async fn open(
         streams: Arc<Streams>,
         waker: Arc<AtomicWaker>,
@@ -33,14 +34,14 @@ impl WorkerStreams {
         (live, filter): (&Arc<LiveSession>, &EventFilter),
         (at, since): (Position, SessionPositions),
     ) -> Result<Box<Self>, SubscribeFailure> {
-        let (looked_up_at, open) = live.delegates();
+        let (workers_listed_at, open) = live.delegates();
         let mut workers = Box::new(Self {
             streams,
             live: live.clone(),
             filter: filter.clone(),
             waker,
             connection,
-            gate: DelegateGate::new(looked_up_at),
+            delivery: SessionDelivery::new(workers_listed_at),
             joined: Vec::new(),
             awaited: Vec::new(),
             last_filled: 0,
@@ -118,10 +119,10 @@ impl WorkerStreams {
         }
     }
 
-    /// Awaits a worker of `parent` that has not ended and started at `started`, if the client is
-    /// behind that in `parent`. Where it is before, the start is still to be delivered, and the
-    /// worker is awaited then: until that it has no cursor, so that a client that is closed before
-    /// it gets the start is given the worker from its beginning when it comes back.
+    /// Awaits a running worker of `parent` whose start, at `started`, is not after the client's cursor
+    /// `at` in `parent`. A later start is still to be delivered, and the worker is awaited then: the
+    /// worker has no cursor before that, so a client that disconnects before it gets the start is
+    /// sent the whole worker after it reconnects.
     async fn await_open(
         &mut self,
         (id, started): (SessionId, Position),
@@ -152,9 +153,9 @@ impl WorkerStreams {
         Ok(())
     }
 
-    /// True if a worker that started before the client's cursor is due: its parent is delivered up
-    /// to where the worker was looked up, and its start was not among that. A worker whose parent
-    /// is not delivered is due with those of `self.live`.
+    /// True if a worker that started before the client's cursor is due: its parent is delivered up to
+    /// `workers_listed_at`, and the start of the worker was not among the delivered events. A worker
+    /// whose parent is not delivered on this connection is due with the workers of `self.live`.
     pub(super) fn is_due(&self, worker: &AwaitedWorker, at: Position) -> bool {
         if worker.lookup.is_some() {
             return false;
@@ -162,13 +163,13 @@ impl WorkerStreams {
         let parent = self.joined.iter().find(|other| other.id == worker.parent);
         let is_awaited = || self.awaited.iter().any(|other| other.id == worker.parent);
         match parent {
-            Some(parent) => parent.cursor.at >= parent.gate.looked_up_at,
+            Some(parent) => parent.cursor.at >= parent.delivery.workers_listed_at,
             None if worker.parent != self.live.id && is_awaited() => false,
-            None => at >= self.gate.looked_up_at,
+            None => at >= self.delivery.workers_listed_at,
         }
     }
 
-    /// Schedules the lookup of workers that are due.
+    /// Schedules the lookup of the workers that are due; true if there are any.
     pub(super) fn schedule_due(&mut self, at: Position) -> bool {
         let awaited = self.awaited.iter();
         let due = awaited.map(|worker| self.is_due(worker, at));
@@ -181,7 +182,7 @@ impl WorkerStreams {
         due.contains(&true)
     }
 
-    /// Looks for the workers whose lookup is due.
+    /// Looks up the workers whose lookup time has come; true if one was joined or removed.
     pub(super) async fn look_up(&mut self) -> Result<bool, ReplayError> {
         let (mut has_joined, mut index) = (false, 0);
         while let Some(worker) = self.awaited.get(index).copied() {
@@ -205,7 +206,7 @@ impl WorkerStreams {
         let sessions = self.streams.sessions.clone();
         let joined = match sessions.open(&self.live.owner, worker.id).await {
             Ok(session) if session.parent() == Some(worker.parent) => {
-                // Before it is opened, which awaits its own workers.
+                // Checked before the worker is opened, because opening awaits its own workers.
                 if self.joined.len() >= self.streams.settings.workers_max {
                     self.drop_worker(worker.id, Some("too_many_workers"));
                     return Ok(true);
@@ -244,7 +245,7 @@ impl WorkerStreams {
     ) -> Result<JoinedWorker, ReplayError> {
         // Registered before the look: news in between wakes the connection.
         let seat = session.ring.register(self.waker.clone());
-        let (looked_up_at, open) = session.delegates();
+        let (workers_listed_at, open) = session.delegates();
         let selection = FilterSelection(&self.filter);
         let (cursor, from) = match worker.from {
             DeliverFrom::Start => {
@@ -267,15 +268,16 @@ impl WorkerStreams {
             id: worker.id,
             parent: worker.parent,
             depth: worker.depth,
-            ends_at: worker.has_ended.then_some(looked_up_at),
+            ends_at: worker.has_ended.then_some(workers_listed_at),
             live: session,
             cursor,
-            gate: DelegateGate::new(looked_up_at),
+            delivery: SessionDelivery::new(workers_listed_at),
             _seat: seat,
         })
     }
 
-    /// The [`WorkerWait`] of the end of a worker; `None` if all events of the worker are delivered.
+    /// The [`WorkerWait`] of the end of a worker; `None` if the worker is not joined, so that the end
+    /// has nothing to wait for.
     pub(super) async fn before_end(
         &mut self,
         worker: SessionId,
@@ -283,7 +285,7 @@ impl WorkerStreams {
     ) -> Result<Option<WorkerWait>, ReplayError> {
         let awaited = self.awaited.iter().find(|other| other.id == worker);
         if let Some(awaited) = awaited.copied() {
-            // It has ended, so its session exists now or never did.
+            // The worker has ended, so its session exists by now or was never created.
             let has_joined = self.join(awaited).await?;
             if !has_joined {
                 self.remove(worker);
@@ -292,7 +294,7 @@ impl WorkerStreams {
         let joined = self.joined.iter().find(|other| other.id == worker);
         Ok(joined.map(|joined| WorkerWait {
             worker,
-            upto: joined.live.tail(),
+            worker_tail: joined.live.tail(),
             end,
         }))
     }

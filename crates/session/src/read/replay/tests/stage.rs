@@ -16,7 +16,7 @@ use turnwire_log::{
     EventRecord, EventSink as _, LeaseTerm, LogTail, LogWriter, ReleasedEvent, SessionAppend, Store,
 };
 
-use crate::clock::{SystemClock, SystemMint};
+use crate::clock::{SystemClock, SystemIdGenerator};
 use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::live::turn_runner::TurnRunner;
@@ -181,7 +181,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
     Arc::new(SessionServices {
         options: Options::default(),
         clock: Arc::new(SystemClock),
-        mint: Arc::new(SystemMint),
+        id_generator: Arc::new(SystemIdGenerator),
         store,
         writer,
         pump: WakePump::start(),

@@ -26,7 +26,7 @@ use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
 use turnwire_log::{EventDraft, LogWriter, OutboxRoom};
 use turnwire_session::{
     DisconnectScope, LiveSession, NewSession, Options as SessionOptions, ServiceParts,
-    SessionService, SubmitRequest, SubmitTarget as In, SystemClock, SystemMint,
+    SessionService, SubmitRequest, SubmitTarget as In, SystemClock, SystemIdGenerator,
 };
 
 use crate::config::{ServerConfig, SettingSources};
@@ -131,7 +131,7 @@ impl Stage {
         let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
-            mint: Arc::new(SystemMint),
+            id_generator: Arc::new(SystemIdGenerator),
             store: store.clone(),
             writer: LogWriter::start(store, reserve, Box::new(|_| {})).expect("a writer"),
             producer: Arc::new(puppets),
@@ -256,7 +256,7 @@ impl Acting {
     pub(super) async fn delegates(&self, worker: SessionId) {
         let started = delegate::DelegateStarted {
             worker_session_id: worker,
-            tool_use_id: ToolUseId(SystemMint.ulid()),
+            tool_use_id: ToolUseId(SystemIdGenerator.ulid()),
             task_summary: "work".into(),
         };
         let body = Body::DelegateStarted(started);
@@ -282,8 +282,8 @@ impl Acting {
     /// Starts a message; `Half::end` ends it.
     pub(super) async fn begins_to_say(&self, text: &str) -> Half {
         let half = Half {
-            call_id: CallId(SystemMint.ulid()),
-            message_id: MessageId(SystemMint.ulid()),
+            call_id: CallId(SystemIdGenerator.ulid()),
+            message_id: MessageId(SystemIdGenerator.ulid()),
         };
         let (call, start) = (
             Body::LlmCallStarted(CallStarted {
