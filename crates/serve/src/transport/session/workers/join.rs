@@ -243,7 +243,7 @@ impl WorkerStreams {
         session: Arc<LiveSession>,
     ) -> Result<JoinedWorker, ReplayError> {
         // Registered before the look: news in between wakes the connection.
-        let seat = session.ring.register(self.waker.clone());
+        let ring_guard = session.ring.register(self.waker.clone());
         let (looked_up_at, open) = session.delegates();
         let selection = FilterSelection(&self.filter);
         let (cursor, from) = match worker.from {
@@ -271,7 +271,7 @@ impl WorkerStreams {
             live: session,
             cursor,
             gate: DelegateGate::new(looked_up_at),
-            _seat: seat,
+            _ring_guard: ring_guard,
         })
     }
 
