@@ -46,9 +46,9 @@ impl TurnParticipants {
     }
 
     /// Adds a worker that starts.
-    pub(crate) fn worker_started(&mut self, work: &delegate::DelegateStarted) {
-        let id = work.worker_session_id.to_string();
-        self.workers.insert(id, work.task_summary.clone());
+    pub(crate) fn worker_started(&mut self, start: &delegate::DelegateStarted) {
+        let id = start.worker_session_id.to_string();
+        self.workers.insert(id, start.task_summary.clone());
     }
 
     /// The task of a worker.
@@ -56,7 +56,8 @@ impl TurnParticipants {
         self.workers.get(&worker.to_string()).map(String::as_str)
     }
 
-    /// Adds the names of tools in a message from before the connection.
+    /// Learns the names of the tools that a message in a snapshot calls; a receipt has only their
+    /// ids.
     pub(crate) fn add_tool_names(&mut self, content: &[ContentBlock]) {
         for block in content {
             if let ContentBlock::ToolUse { id, name, .. } = block {
