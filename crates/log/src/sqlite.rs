@@ -1,8 +1,8 @@
 //! The embedded database: one SQLite file in WAL mode, one writing connection, a pool of readers.
 //!
-//! The folder is locked for one process. `synchronous=FULL` unless the operator chose `relaxed`;
-//! then a start after an unclean shutdown begins a new epoch, as events that a client has seen may
-//! be lost.
+//! A lock file keeps other processes from writing. The writing connection uses `synchronous=FULL`
+//! unless the operator chose [`CommitDurability::Relaxed`]; then a start after an unclean shutdown
+//! begins a new epoch, because events that a client has seen may be lost.
 
 mod column;
 mod connection;
@@ -23,20 +23,21 @@ use crate::error::OpenError;
 use crate::sqlite::connection::ReaderPool;
 use crate::sqlite::write::WriteHalf;
 
-/// What a commit survives.
+/// The failures that a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitDurability {
+    /// A crash of the process, and a power failure.
     Full,
-    /// A crash of the process; a power failure may lose the last commits.
+    /// A crash of the process. A power failure may lose the last commits.
     Relaxed,
 }
 
 /// How [`SqliteStore::open`] opens the database.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// The folder of the database, its lock and the disk reserve; created if missing.
+    /// The folder of the database file, the lock file and the disk reserve; created if missing.
     pub dir: PathBuf,
-    /// What every commit survives.
+    /// The failures that every commit survives.
     pub durability: CommitDurability,
 }
 
@@ -48,30 +49,32 @@ pub const DATABASE_FILE: &str = "turnwire.sqlite3";
 pub struct SqliteStore {
     write_half: Mutex<WriteHalf>,
     readers: ReaderPool,
-    /// Locks the folder until the store is dropped; `None` if it was opened read-only.
+    /// The locked lock file of the folder, until the store is dropped; `None` for a read-only
+    /// store.
     _lock: Option<File>,
 }
 
 impl SqliteStore {
-    /// Opens the database for this process alone; creates it if there is none.
+    /// Opens the database for reading and writing, in one process at a time. Creates a missing
+    /// database and migrates an older one.
     pub fn open(options: &SqliteOptions) -> Result<Self, OpenError> {
-        let io = |path: &Path, error: std::io::Error| OpenError::Io {
+        let io_error = |path: &Path, error: std::io::Error| OpenError::Io {
             path: path.display().to_string(),
             cause: error.to_string(),
         };
-        fs::create_dir_all(&options.dir).map_err(|e| io(&options.dir, e))?;
+        fs::create_dir_all(&options.dir).map_err(|e| io_error(&options.dir, e))?;
         let lock_path = options.dir.join("lock");
-        let lock = File::create(&lock_path).map_err(|e| io(&lock_path, e))?;
+        let lock = File::create(&lock_path).map_err(|e| io_error(&lock_path, e))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(OpenError::InUse(options.dir.display().to_string()));
             }
-            Err(TryLockError::Error(error)) => return Err(io(&lock_path, error)),
+            Err(TryLockError::Error(error)) => return Err(io_error(&lock_path, error)),
         }
         let path = options.dir.join(DATABASE_FILE);
         let connection = connection::open_writer(&path)?;
-        // Checked before any change: the file of another program stays as it is.
+        // Before any change, so that the file of another program stays unchanged.
         migrate::check_supported(&connection, &path)?;
         connection::set_up_writer(&connection, &path)?;
         migrate::migrate(&connection, &path, options.durability)?;
@@ -85,7 +88,7 @@ impl SqliteStore {
         })
     }
 
-    /// Opens a database read-only; a server may be writing to it.
+    /// Opens an existing database read-only, also while a server writes to it.
     pub fn open_read_only(dir: &Path) -> Result<Self, OpenError> {
         let path = dir.join(DATABASE_FILE);
         let connection = connection::open_reader(&path)

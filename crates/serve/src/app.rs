@@ -44,7 +44,7 @@ use crate::listen;
 use crate::metrics::MetricsHandle;
 use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
-use crate::{routes, shell};
+use crate::{middleware, routes};
 
 /// Why the server cannot run, in words for the person who started it.
 #[derive(Debug, thiserror::Error)]
@@ -204,7 +204,7 @@ impl App {
     /// All routes with their middleware.
     pub fn router(&self) -> Router {
         let cors = CorsPolicy::new(&self.state.config.http.cors_origins);
-        shell::wrap(routes::router(self.state.clone()), cors)
+        middleware::wrap(routes::router(self.state.clone()), cors)
     }
 
     /// Serves `listener` until `drain` is cancelled; then running turns may end and connections close.

@@ -1,8 +1,9 @@
-//! Errors as responses: the one table from [`Error`] of the sessions to problems, and the value that
-//! handlers return.
+//! Error responses: [`RequestFault`], the error that handlers return, and the one table from the
+//! session crate's [`Error`] to problem codes and details.
 //!
-//! A [`RequestFault`] knows neither its trace nor its bytes; the shell, which knows the request,
-//! writes the body. So no handler can answer with an error that is not a problem.
+//! A handler's error response has no body. The [`middleware`](crate::middleware) knows the trace id
+//! and adds the [`Problem`] with `with_problem_body`, so every error response is a problem
+//! document.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -16,17 +17,20 @@ use turnwire_event::ResponseId;
 use turnwire_session::Error;
 use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
 
-/// The refusal or failure of a request, which becomes a [`Problem`].
+/// The error of a request that is refused or has failed; `with_problem_body` turns it into a
+/// [`Problem`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestFault {
     code: Code,
     status: StatusCode,
     detail: Cow<'static, str>,
+    /// Members of the problem besides the standard ones.
     extra: Map<String, Value>,
 }
 
 impl RequestFault {
-    /// A fault with this code; `detail` says what happened and what to do, and no internals.
+    /// A fault with this code. `detail` tells the client what happened and what to do; it has no
+    /// internals of the server.
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -36,13 +40,13 @@ impl RequestFault {
         }
     }
 
-    /// A field, parameter or header with an invalid value; `rule` completes the sentence that
-    /// starts with its name.
+    /// An invalid field, parameter or header. The detail is the sentence `{field} {rule}.`, for
+    /// example "limit may occur once.".
     pub fn invalid(field: &str, rule: impl Display) -> Self {
         Self::new(Code::InvalidRequest, format!("{field} {rule}.")).with("field", field)
     }
 
-    /// Refuses a text of more than `max` characters.
+    /// Returns an [`invalid`](Self::invalid) fault if `text` has more than `max` characters.
     pub fn check_length(field: &str, text: Option<&str>, max: usize) -> Result<(), Self> {
         if text.is_some_and(|text| text.chars().count() > max) {
             return Err(Self::invalid(field, format!("may have {max} characters")));
@@ -50,16 +54,16 @@ impl RequestFault {
         Ok(())
     }
 
-    /// One more member of the problem.
+    /// Adds a member to the problem.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.extra.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The same fault with another status than that of its [`Code`].
+    /// Replaces the status of the [`Code`].
     #[must_use]
-    pub fn answered_with(mut self, status: StatusCode) -> Self {
+    pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
@@ -69,8 +73,8 @@ impl RequestFault {
         self.code
     }
 
-    /// The fault for the status of a response that the framework made.
-    fn of_status(status: StatusCode) -> Self {
+    /// The fault for an error response of axum, by its status.
+    fn for_status(status: StatusCode) -> Self {
         let fault = match status {
             StatusCode::NOT_FOUND => Self::not_found(),
             StatusCode::METHOD_NOT_ALLOWED => Self::method_not_allowed(),
@@ -83,15 +87,15 @@ impl RequestFault {
             status if status.is_server_error() => Self::internal(),
             _ => Self::new(Code::InvalidRequest, "The request cannot be read."),
         };
-        fault.answered_with(status)
+        fault.with_status(status)
     }
 
-    /// There is nothing at this path.
+    /// No route has this path.
     pub fn not_found() -> Self {
         Self::new(Code::NotFound, "There is nothing at this path.")
     }
 
-    /// There is something at this path, but not with this method.
+    /// A route has this path, but not this method.
     pub fn method_not_allowed() -> Self {
         Self::new(
             Code::MethodNotAllowed,
@@ -107,7 +111,7 @@ impl RequestFault {
         )
     }
 
-    /// The seconds of the `Retry-After` header.
+    /// The value of the `Retry-After` header, in seconds.
     fn retry_after_s(&self) -> Option<u64> {
         match self.code {
             Code::TooManyRequests | Code::QueueFull => Some(1),
@@ -117,7 +121,8 @@ impl RequestFault {
         }
     }
 
-    fn answer(self, trace_id: &str) -> Response {
+    /// The complete response: status, headers and the [`Problem`] as its body.
+    fn into_problem_response(self, trace_id: &str) -> Response {
         let retry_after_s = self.retry_after_s();
         let mut problem = Problem::new(self.code, self.detail, trace_id);
         problem.status = self.status.as_u16();
@@ -139,7 +144,7 @@ impl RequestFault {
 }
 
 impl IntoResponse for RequestFault {
-    /// A response without a body; `written` adds the problem.
+    /// A response without a body; `with_problem_body` adds the problem.
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = self.status;
@@ -148,26 +153,27 @@ impl IntoResponse for RequestFault {
     }
 }
 
-/// Adds the [`Problem`] to an error response, also to one of the framework; other responses stay
-/// unchanged.
-pub(crate) fn written(mut response: Response, trace_id: &str) -> Response {
+/// Adds a [`Problem`] as the body of an error response, from a handler or from axum. Returns other
+/// responses unchanged.
+pub(crate) fn with_problem_body(mut response: Response, trace_id: &str) -> Response {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
         return response;
     }
     let fault = response.extensions_mut().remove::<RequestFault>();
-    let fault = fault.unwrap_or_else(|| RequestFault::of_status(status));
-    let mut answer = fault.answer(trace_id);
-    // What the framework knows and the fault does not.
+    let fault = fault.unwrap_or_else(|| RequestFault::for_status(status));
+    let mut problem_response = fault.into_problem_response(trace_id);
+    // Only axum knows the methods of the route.
     if let Some(allow) = response.headers_mut().remove(header::ALLOW) {
-        answer.headers_mut().insert(header::ALLOW, allow);
+        let headers = problem_response.headers_mut();
+        headers.insert(header::ALLOW, allow);
     }
-    answer
+    problem_response
 }
 
 impl From<Error> for RequestFault {
-    /// The one table. Details are the same whether a resource belongs to another owner or does not
-    /// exist.
+    /// The table of codes and details. A resource of another owner and a missing one have the same
+    /// detail.
     fn from(error: Error) -> Self {
         let (code, detail) = match error {
             Error::SessionNotFound => (Code::SessionNotFound, "There is no session with this id."),
@@ -229,15 +235,16 @@ impl From<Error> for RequestFault {
     }
 }
 
-/// Runs `work` in its own task, to its end even if the client disconnects now.
+/// Runs `work` in its own task, so that it completes even if the client disconnects.
 pub(crate) async fn run_to_end<T, E, W>(work: W) -> Result<T, RequestFault>
 where
     T: Send + 'static,
     E: Into<RequestFault> + Send + 'static,
     W: Future<Output = Result<T, E>> + Send + 'static,
 {
-    let done = tokio::spawn(work.in_current_span()).await;
-    done.map_err(|_| RequestFault::internal())?
+    let joined = tokio::spawn(work.in_current_span()).await;
+    joined
+        .map_err(|_| RequestFault::internal())?
         .map_err(Into::into)
 }
 

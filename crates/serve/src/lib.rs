@@ -1,7 +1,7 @@
 //! Inbound HTTP: requests are guarded, parsed and answered here; no other crate knows about them.
 //!
 //! ```text
-//! listen ─▶ shell (trace, guard, problems, headers) ─▶ routes ─▶ session
+//! listen ─▶ middleware (trace, guard, problems, headers) ─▶ routes ─▶ session
 //! ```
 
 pub mod config;
@@ -16,5 +16,5 @@ pub mod access;
 pub mod page;
 pub mod openapi;
 pub mod routes;
-pub mod shell;
+pub mod middleware;
 pub mod app;

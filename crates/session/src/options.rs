@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// How long an aborted producer may take to end before its turn ends without it. The turn's
-/// emitter refuses its events from the start of this time, so no event depends on the value.
+/// How long a turn waits for its aborted producer to end; then the turn ends without the producer.
+/// The turn's emitter accepts no event of the producer after the abort, so the value has no effect
+/// on the log.
 pub(crate) const PRODUCER_STOP_WAIT: Duration = Duration::from_secs(1);
 
 /// Settings of the [`SessionService`](crate::SessionService).
@@ -11,53 +12,56 @@ pub(crate) const PRODUCER_STOP_WAIT: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Direct-message types with a metric series of their own; others are counted as `other`.
     pub dm_types: Vec<String>,
-    /// A turn that runs longer is cancelled (D-44).
+    /// The longest time that a turn may run; then it is cancelled (D-44).
     pub turn_timeout: Duration,
-    /// How long the end of a turn waits for processes and workers that were told to stop.
+    /// How long a turn that ends waits for its processes and workers to stop.
     pub stop_wait: Duration,
     /// Lifetime of an attach token (D-39).
     pub token_ttl: Duration,
-    /// Unused attach tokens at once: each is 100 bytes, so the default bounds a flood at 10 MB.
+    /// Unused attach tokens at once. Each has 100 bytes, so the default bounds them at 10 MB.
     pub tokens_max: usize,
     /// Released events that a session keeps in memory; older ones are read from the store.
     pub ring_events: usize,
     /// Bytes of released events that a session keeps in memory.
     pub ring_bytes: usize,
-    /// A session without watchers and turns is unloaded from memory after this time.
+    /// A session without watching clients and open turns is unloaded from memory after this time.
     pub idle_unload: Duration,
     /// Sessions in memory at once.
     pub open_max: usize,
-    /// Queued turns of one session: each is stored with its whole input.
+    /// Queued turns of one session, each of which is stored with its whole input.
     pub queue_max: usize,
-    /// Workers that one turn may start, at once or one after the other: each is a session.
+    /// Workers that one turn may start in all, in parallel or in sequence. Each is a session.
     pub workers_max: usize,
-    /// Workers at every level below one turn of a person: bounds what one message can start.
+    /// Workers that one turn of a user's session may start in all, including the workers of its
+    /// workers.
     pub workers_all_max: usize,
-    /// Levels of workers below a person's session: each level multiplies what a turn may start.
+    /// Levels of workers below a user's session. At the lowest level a worker can start no workers.
     pub worker_depth_max: usize,
     /// How long an idempotency key refers to its turn.
     pub idempotency_ttl: Duration,
-    /// Interval between checkpoints of messages in flight: a crash loses at most this much text.
-    pub checkpoint: Duration,
-    /// Age at which events are removed.
+    /// Interval between checkpoints of streaming messages: a crash loses at most the text of one
+    /// interval.
+    pub checkpoint_interval: Duration,
+    /// Age at which events are removed from the log.
     pub retention: Duration,
-    /// Interval between searches for events older than [`retention`](Self::retention).
-    pub retention_sweep: Duration,
+    /// Interval between removals of events older than [`retention`](Self::retention).
+    pub retention_interval: Duration,
     /// The model reported for a session before its first turn.
     pub default_model: String,
-    /// The version of the routing policy at the start.
+    /// The version of the routing policy until
+    /// [`reload_routing_policy`](crate::SessionService::reload_routing_policy) sets another.
     pub routing_policy_version: String,
 }
 
-/// Time that a worker's end may take beyond the bounds of its own stop: its terminal must become
-/// durable, and the machine may be slow.
+/// The time for a worker to commit its terminal after everything that it started has stopped, also
+/// on a slow machine.
 const WORKER_SLACK: Duration = Duration::from_secs(1);
 
 impl Options {
-    /// How much longer than [`stop_wait`](Self::stop_wait) a turn of a session at `depth` waits for its workers. All
-    /// levels below are stopped in the same moment with the same bounds, and the terminals of
-    /// workers precede the terminal of their parent (S3-081).
-    pub(crate) fn worker_wait(&self, depth: usize) -> Duration {
+    /// The time that a turn of a session at `depth` waits for its workers in addition to
+    /// [`stop_wait`](Self::stop_wait). All levels below stop at the same moment with the same
+    /// bounds, and the terminals of workers precede the terminal of their parent (S3-081).
+    pub(crate) fn extra_worker_wait(&self, depth: usize) -> Duration {
         let levels_below = self.worker_depth_max.saturating_sub(depth);
         (PRODUCER_STOP_WAIT + WORKER_SLACK) * u32::try_from(levels_below).unwrap_or(u32::MAX)
     }
@@ -80,9 +84,9 @@ impl Default for Options {
             workers_all_max: 32,
             worker_depth_max: 3,
             idempotency_ttl: Duration::from_secs(24 * 3600),
-            checkpoint: Duration::from_millis(250),
+            checkpoint_interval: Duration::from_millis(250),
             retention: Duration::from_secs(30 * 24 * 3600),
-            retention_sweep: Duration::from_secs(3600),
+            retention_interval: Duration::from_secs(3600),
             default_model: "scripted:default".into(),
             routing_policy_version: "builtin-1".into(),
         }

@@ -1,16 +1,16 @@
 //! The chat wire (S1): server-sent events, one stream per turn, versions 0.5 and 0.4.
 //!
 //! ```text
-//! event of the log ──project──▶ 0, 1 or 2 blocks: id · event · data · blank line
-//! terminal                      its last block, then `data: [DONE]`
-//! Last-Event-ID ──FrameCursor──▶ project_after: the same blocks without those the client has
+//! event ──project──▶ 0, 1 or 2 frames, each a block: `id`, `event` and `data` lines, blank line
+//! terminal event ──project──▶ its frames, then `data: [DONE]`
+//! event and Last-Event-ID ──project_after──▶ the frames of the event that the client does not have
 //! ```
 //! The frames of an event depend on the event and the version alone, so a frame has the same bytes
-//! live, replayed and for every client. State that a wire would have to keep between events is part
-//! of the events: their writer adds it.
+//! live, replayed and for every client. The projection keeps no state between events: an event
+//! contains everything that its frames need.
 
 pub mod version;
-pub mod mark;
+pub mod frame_kind;
 pub mod cursor;
 mod block;
 mod failure;
@@ -21,7 +21,7 @@ mod tests;
 
 pub use cursor::{FrameCursor, InvalidCursor};
 pub use decode::{DecodeError, DecodedBlock, decode};
-pub use mark::{FrameKinds, Mark};
+pub use frame_kind::{FrameKind, FrameKinds};
 pub use project::{project, project_after};
 pub use version::{InvalidVersion, WireVersion};
 
@@ -30,18 +30,18 @@ use turnwire_event::{ResponseId, Timestamp};
 /// The `content-type` of a stream (S1-013).
 pub const MEDIA_TYPE: &str = "text/event-stream";
 
-/// Sent on an idle stream so that proxies and clients keep it open (D-14). A comment, not a frame;
-/// it is not counted.
+/// Sent on an idle stream so that proxies and clients keep it open (D-14). An SSE comment, not a
+/// frame: metrics do not count it.
 pub const HEARTBEAT: &[u8] = b": ka\n\n";
 
-/// Follows the terminal frame (see [`Mark::terminal_type`]) in the same write (S1-005). Not a frame; it
-/// has no id.
+/// Follows the terminal frame (see [`FrameKind::terminal_type`]) in the same write (S1-005). Not a
+/// frame: the sentinel has no id.
 pub const SENTINEL: &[u8] = b"data: [DONE]\n\n";
 
-/// Appends a terminal error frame for a stream that cannot continue: its session is deleted or
-/// quarantined, or contains an event that this wire cannot represent. The frame belongs to no event
-/// and has no id: a client that resumes gets the same frame again.
-pub fn write_lost(
+/// Appends a terminal `error` frame and the [`SENTINEL`], for a stream that cannot continue: its
+/// session is deleted or quarantined, or the next frame is too large. The frame belongs to no event
+/// and has no id, so a client that resumes gets the same frame again.
+pub fn write_stream_error(
     version: WireVersion,
     response_id: ResponseId,
     at: Timestamp,
@@ -53,13 +53,13 @@ pub fn write_lost(
     );
     out.extend_from_slice(text.as_bytes());
     out.extend_from_slice(SENTINEL);
-    let mut marks = FrameKinds::NONE;
-    marks.push(Mark::ErrorInternal);
-    marks
+    let mut kinds = FrameKinds::NONE;
+    kinds.push(FrameKind::ErrorInternal);
+    kinds
 }
 
-/// Appends the reconnect delay of the client. No blank line follows, so that the line becomes part
-/// of the first block.
+/// Appends the `retry` line, the delay after which the client reconnects. No blank line follows, so
+/// the line becomes part of the first block.
 pub fn write_retry(ms: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("retry: {ms}\n").as_bytes());
 }

@@ -1,12 +1,12 @@
-//! A model call with retries and fallbacks: a call that failed before its first output is attempted
-//! again, and then the next model of the turn is called.
+//! A model call with retries and fallbacks: a call that fails before its first output is retried
+//! with the same model, and then with the agent's next fallback model.
 //!
 //! ```text
 //! llm.call_started 1 ─ llm.call_failed ─ delay ─ llm.call_started 2 ─ llm.call_failed
 //! route.decided (another model) ─ llm.call_started 3 ─ message.start …
 //! ```
-//! Between two attempts nothing is open, so a turn that is cancelled there has nothing to close.
-//! Output is never repeated: a call that breaks after its first output has failed (D-45).
+//! Between two attempts no call is open, so a cancel there has no call to end. A call that fails
+//! after its first output is not retried, so no output is repeated (D-45).
 
 use tokio::time::{Instant, sleep};
 use turnwire_event::Actor;
@@ -21,14 +21,14 @@ use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{ModelCandidate, allows_fallback, class_name};
 use crate::resources::turn_budget::BudgetLimit;
 
-/// Why [`call_with_fallbacks`] returned no reply.
+/// The error of [`call_with_fallbacks`]: why there is no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallHalt {
     /// The session accepts no more events of the turn, and ends it.
     Refused,
-    /// The model failed, and so did all of its fallbacks.
+    /// The last call failed, and no retry or fallback is allowed for it or left.
     Model(LlmErrorClass),
-    /// A bound of the turn is reached.
+    /// The [`TurnBudget`](crate::resources::turn_budget::TurnBudget) allows no further call.
     Limit(BudgetLimit),
 }
 
@@ -44,19 +44,19 @@ impl From<BudgetLimit> for CallHalt {
     }
 }
 
-/// Calls the agent's model, then its fallbacks, until one returns a [`ModelReply`]. Sets the model
-/// and the attempt of the [`ModelRequest`].
+/// Calls the agent's model, then its fallbacks, until one returns a [`ModelReply`]. Sets
+/// `request.model`, and numbers the calls of all models in `request.attempt`.
 pub(crate) async fn call_with_fallbacks(
     context: &AgentContext<'_>,
     mut request: ModelRequest,
 ) -> Result<ModelReply, CallHalt> {
     let models = &context.resources.models;
     let mut candidate = models.current(context.candidate_cursor);
-    let mut attempts = 0;
+    let mut candidate_attempts = 0;
     request.attempt = 0;
     loop {
         context.budget.check()?;
-        attempts += 1;
+        candidate_attempts += 1;
         request.attempt += 1;
         request.model.clone_from(&candidate.model);
         let error = match call_model(context, &candidate.provider, request.clone()).await {
@@ -64,6 +64,7 @@ pub(crate) async fn call_with_fallbacks(
             Err(CallError::Refused) => return Err(CallHalt::Refused),
             Err(CallError::AfterOutput(error)) => return Err(CallHalt::Model(error.class)),
             Err(CallError::BeforeOutput(id, error)) => {
+                let attempts = candidate_attempts;
                 if wait_for_retry(context, candidate, error, attempts, jitter(id)).await {
                     continue;
                 }
@@ -76,12 +77,13 @@ pub(crate) async fn call_with_fallbacks(
         };
         announce_fallback(context, next, error.class).await?;
         candidate = next;
-        attempts = 0;
+        candidate_attempts = 0;
     }
 }
 
-/// Waits for the next attempt; false if there is none. A delay that would outlast the turn is not
-/// started: the remaining time is better spent on telling the user.
+/// Waits before the next call of `candidate`, which was called `attempts` times. Returns false at
+/// once if it may not be called again, or if the delay ends after the agent's deadline: the
+/// remaining time is for a fallback, or for the answer about the failure.
 async fn wait_for_retry(
     context: &AgentContext<'_>,
     candidate: &ModelCandidate,
@@ -92,28 +94,28 @@ async fn wait_for_retry(
     let Some(delay) = retry_delay(candidate.retries, error.retry, attempts, jitter) else {
         return false;
     };
-    let now = Instant::now();
-    if delay >= context.deadline.saturating_duration_since(now) {
+    let wait_start = Instant::now();
+    if delay >= context.deadline.saturating_duration_since(wait_start) {
         return false;
     }
     let (model, class) = (candidate.model.as_str(), class_name(error.class));
     let delay_ms = delay.as_millis() as u64;
     tracing::warn!(model, class, attempts, delay_ms, "retrying a model call");
     sleep(delay).await;
-    context.wait_meter.add(now.elapsed());
+    context.wait_meter.add(wait_start.elapsed());
     true
 }
 
-/// Emits that a fallback [`ModelCandidate`] serves the turn from here on. A sub-agent emits
-/// nothing: its model is seen in its calls, and the model of the session is that of the
-/// orchestrator.
+/// Logs the change to a fallback, and emits `route.decided` with it. A sub-agent emits nothing: its
+/// calls show its model, and `route.decided` sets the model of the session, which is the
+/// orchestrator's.
 async fn announce_fallback(
     context: &AgentContext<'_>,
     fallback: &ModelCandidate,
     class: LlmErrorClass,
 ) -> EmitResult {
-    let (model, error) = (fallback.model.as_str(), class_name(class));
-    tracing::warn!(model, class = error, "falling back to another model");
+    let (model, class_text) = (fallback.model.as_str(), class_name(class));
+    tracing::warn!(model, class = class_text, "falling back to another model");
     match context.resources.role {
         AgentRole::Orchestrator | AgentRole::Worker(_) => {
             let event = context.resources.models.fallback_event(fallback, class);

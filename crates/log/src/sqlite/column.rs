@@ -4,7 +4,7 @@ use rusqlite::types::{FromSql, Type, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-pub(crate) use turnwire_event::code::code_name as word;
+pub(crate) use turnwire_event::code::code_name;
 use turnwire_event::{Owner, Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
@@ -20,7 +20,7 @@ pub(crate) fn parsed<T: std::str::FromStr>(row: &Row<'_>, column: usize) -> rusq
     text.parse().map_err(|_| unreadable(column))
 }
 
-/// Reads a column written by [`word`] or [`json`].
+/// Reads a column written by [`code_name`] or [`json`].
 pub(crate) fn value<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text)

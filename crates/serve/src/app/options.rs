@@ -74,9 +74,9 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         workers_max: config.session.workers_max,
         workers_all_max: config.session.workers_all_max,
         worker_depth_max: config.session.worker_depth_max,
-        checkpoint: ms(config.session.checkpoint_ms),
+        checkpoint_interval: ms(config.session.checkpoint_ms),
         retention: Duration::from_secs(config.store.retention_s),
-        retention_sweep: ms(config.store.retention_sweep_ms),
+        retention_interval: ms(config.store.retention_sweep_ms),
         ..turnwire_session::Options::default()
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of the server's own log.
 
-use super::setting::{choice, section, words};
+use super::setting::{choice, non_empty, section};
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ section! {
     /// The server's own log.
     Log, "log" {
         /// Log levels by module, as in `info,turnwire_session=debug`; also `TURNWIRE_LOG`.
-        filter: String = "info", words;
+        filter: String = "info", non_empty;
         /// Format of log lines: `text` or `json`.
         format: LogFormat = "text", choice(FORMAT);
     }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::setting::{number, path, section};
+use super::setting::{number, optional_path, section};
 
 section! {
     /// Models of remote providers.
@@ -30,7 +30,7 @@ section! {
         /// File that records provider streams as a cassette, call by call, without keys and
         /// requests. It contains what a provider repeats of a request in its answer (Responses
         /// repeats the instructions).
-        record: Option<PathBuf> = "", path;
+        record: Option<PathBuf> = "", optional_path;
         /// Replay speed of cassettes, in percent of the recorded delays: 100 is real time, 0 does
         /// not wait.
         cassette_pace_percent: u32 = "100", number(0..=10_000);

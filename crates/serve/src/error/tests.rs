@@ -43,7 +43,7 @@ async fn every_session_error_has_its_code_and_status() {
         (Error::TooMany, "too_many_requests", 429, Some("1")),
         (Error::Internal, "internal", 500, None),
     ] {
-        let response = written(RequestFault::from(error).into_response(), "abc");
+        let response = with_problem_body(RequestFault::from(error).into_response(), "abc");
         assert_eq!(response.status().as_u16(), status, "{code}");
         let header = |name| {
             let value: Option<&HeaderValue> = response.headers().get(name);
@@ -72,7 +72,7 @@ async fn every_session_error_has_its_code_and_status() {
 #[tokio::test]
 async fn busy_session_names_its_turn() {
     let fault = RequestFault::from(Error::TurnInFlight(TurnId(Ulid(1))));
-    let body = body(written(fault.into_response(), "abc")).await;
+    let body = body(with_problem_body(fault.into_response(), "abc")).await;
     let expected = json!({
         "type": "/problems/turn_in_flight",
         "title": "A turn is already in flight",
@@ -98,7 +98,7 @@ async fn foreign_errors_become_problems_and_keep_status() {
         (StatusCode::BAD_GATEWAY, "internal"),
     ] {
         let theirs = (status, [(header::ALLOW, "GET")], "panicked at /src/x.rs").into_response();
-        let response = written(theirs, "abc");
+        let response = with_problem_body(theirs, "abc");
         assert_eq!(response.status(), status);
         assert_eq!(response.headers()[header::ALLOW], "GET");
         let body = body(response).await;
@@ -110,7 +110,7 @@ async fn foreign_errors_become_problems_and_keep_status() {
 
 #[tokio::test]
 async fn successful_answers_pass_unchanged() {
-    let response = written((StatusCode::ACCEPTED, "text").into_response(), "abc");
+    let response = with_problem_body((StatusCode::ACCEPTED, "text").into_response(), "abc");
     assert_eq!(response.status(), StatusCode::ACCEPTED);
     let bytes = to_bytes(response.into_body(), 100).await.expect("a body");
     assert_eq!(bytes, "text");

@@ -38,7 +38,7 @@ async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>
             status: HealthStatus::Ready,
         }));
     };
-    Err(RequestFault::from(refusal).answered_with(StatusCode::SERVICE_UNAVAILABLE))
+    Err(RequestFault::from(refusal).with_status(StatusCode::SERVICE_UNAVAILABLE))
 }
 
 async fn metrics(State(metrics): State<MetricsHandle>) -> impl IntoResponse {

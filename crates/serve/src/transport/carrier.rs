@@ -58,30 +58,30 @@ pub(crate) struct Carrier<W: Wire> {
     pending: PendingWrites<W::Tally>,
     /// Woken by the rings of the wire and by the [`ServerPhase`](super::phase::ServerPhase).
     waker: Arc<AtomicWaker>,
-    _seats: (Option<WakerGuard>, WakerGuard),
+    _waker_guards: (Option<WakerGuard>, WakerGuard),
     timer: Pin<Box<Sleep>>,
     /// Since when the socket has been blocked.
     blocked_since: Option<Instant>,
 }
 
 impl<W: Wire> Carrier<W> {
-    /// A carrier that is woken through `waker`, which `ring_seat` registers at the ring of the wire's
-    /// session. `pending` may contain a head that is written with the first frames.
+    /// A carrier that is woken through `waker`, which `ring_guard` registers at the ring of the
+    /// wire's session. `pending` may contain a head that is written with the first frames.
     pub(crate) fn new(
         wire: W,
         framing: W::Framing,
         pending: PendingWrites<W::Tally>,
         waker: Arc<AtomicWaker>,
-        ring_seat: Option<WakerGuard>,
+        ring_guard: Option<WakerGuard>,
     ) -> Self {
-        let phase_seat = wire.phase().sit(waker.clone());
+        let phase_guard = wire.phase().register(waker.clone());
         let now = Instant::now();
         let mut carrier = Self {
             wire,
             framing,
             pending,
             waker,
-            _seats: (ring_seat, phase_seat),
+            _waker_guards: (ring_guard, phase_guard),
             timer: Box::pin(sleep_until(now)),
             blocked_since: None,
         };

@@ -4,18 +4,18 @@ use tokio::net::TcpStream;
 use turnwire_event::{Clock as _, Event, EventType, TurnId, metric};
 use turnwire_hub::RingEntry;
 use turnwire_session::SystemClock;
-use turnwire_wire::pc3::{self, FrameCursor, Mark, WireVersion};
+use turnwire_wire::pc3::{self, FrameCursor, FrameKind, WireVersion};
 
 use super::carrier::FrameFormat;
 use super::carrier::event_stream::{EventStream, complete_blocks, skip_blocks};
-use super::turn::{FrameMark, MarkTally, TurnFormat};
+use super::turn::{FrameLabels, KindTally, TurnFormat};
 
 /// The [`TurnFormat`] of one version of the chat wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChatFormat(pub(crate) WireVersion);
 
 impl FrameFormat for ChatFormat {
-    type Tally = MarkTally;
+    type Tally = KindTally;
 
     /// The session wire has the first track.
     fn track(self) -> usize {
@@ -35,13 +35,13 @@ impl TurnFormat for ChatFormat {
     const OPEN_STREAMS: &'static str = metric::SSE_STREAMS;
     const HEARTBEAT: &'static [u8] = pc3::HEARTBEAT;
 
-    fn marks() -> Vec<FrameMark> {
-        let labels = |mark: &Mark| FrameMark {
-            event_type: mark.event_type(),
-            terminal: mark.terminal_type(),
-            error_code: mark.error_code(),
+    fn frame_labels() -> Vec<FrameLabels> {
+        let labels = |kind: &FrameKind| FrameLabels {
+            event_type: kind.event_type(),
+            terminal: kind.terminal_type(),
+            error_code: kind.error_code(),
         };
-        Mark::ALL.iter().map(labels).collect()
+        FrameKind::ALL.iter().map(labels).collect()
     }
 
     fn write_frames(
@@ -57,39 +57,40 @@ impl TurnFormat for ChatFormat {
         kinds.bits()
     }
 
-    fn write_lost(self, turn: TurnId, out: &mut Vec<u8>) -> u32 {
-        pc3::write_lost(self.0, turn.into(), SystemClock.now(), out).bits()
+    fn write_stream_error(self, turn: TurnId, out: &mut Vec<u8>) -> u32 {
+        pc3::write_stream_error(self.0, turn.into(), SystemClock.now(), out).bits()
     }
 
     fn skip_frames(frames: &[u8], skip: usize) -> usize {
         skip_blocks(frames, skip)
     }
 
-    fn partial_marks(partial: &[u8]) -> impl Iterator<Item = u8> {
-        let marks = complete_blocks(partial).filter_map(mark_of);
-        marks.map(|mark| mark.index() as u8)
+    fn complete_kinds(partial: &[u8]) -> impl Iterator<Item = u8> {
+        let kinds = complete_blocks(partial).filter_map(frame_kind);
+        kinds.map(|kind| kind.index() as u8)
     }
 
-    /// `turn.completed` gives usage and then its terminal, `turn.cancelled` its terminal alone.
-    fn last_frame(terminal: EventType) -> u8 {
+    /// `turn.completed` has a `usage` frame and then the terminal frame; `turn.cancelled` has the
+    /// terminal frame alone.
+    fn last_frame_number(terminal: EventType) -> u8 {
         u8::from(terminal == EventType::TurnCompleted)
     }
 }
 
-/// The [`Mark`] of a block.
-fn mark_of(block: &str) -> Option<Mark> {
+/// The [`FrameKind`] of a block; `None` if the block is not a frame.
+fn frame_kind(block: &str) -> Option<FrameKind> {
     let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
     let event = field("event: ")?;
     let data: serde_json::Value = serde_json::from_str(field("data: ")?).ok()?;
     let code = data["error"]["code"].as_str();
     // Two kinds of error share a code: the one that ends the turn and the one that does not.
-    let goes_on = data["is_final"] == false;
-    let is = |mark: &&Mark| {
-        mark.event_type() == event
-            && mark.error_code().or(mark.cancel_code()) == code
-            && (event != "error" || mark.terminal_type().is_none() == goes_on)
+    let turn_continues = data["is_final"] == false;
+    let is_match = |kind: &&FrameKind| {
+        kind.event_type() == event
+            && kind.error_code().or(kind.cancel_code()) == code
+            && (event != "error" || kind.terminal_type().is_none() == turn_continues)
     };
-    Mark::ALL.iter().find(is).copied()
+    FrameKind::ALL.iter().find(is_match).copied()
 }
 
 #[cfg(test)]
@@ -117,23 +118,26 @@ mod tests {
         let error = block("error", ",\"error\":{\"code\":\"RATE_LIMIT_ERROR\"}");
         let all = [block("text", ""), block("text", ""), error].concat();
         let two = block("text", "").len() * 2;
-        for (written, marks) in [
-            (two - 1, vec![Mark::Text]),
-            (two, vec![Mark::Text, Mark::Text]),
-            (all.len() - 1, vec![Mark::Text, Mark::Text]),
+        for (written, kinds) in [
+            (two - 1, vec![FrameKind::Text]),
+            (two, vec![FrameKind::Text, FrameKind::Text]),
+            (all.len() - 1, vec![FrameKind::Text, FrameKind::Text]),
         ] {
-            let partial = ChatFormat::partial_marks(&all.as_bytes()[..written]);
-            let expected: Vec<u8> = marks.iter().map(|mark| mark.index() as u8).collect();
+            let partial = ChatFormat::complete_kinds(&all.as_bytes()[..written]);
+            let expected: Vec<u8> = kinds.iter().map(|kind| kind.index() as u8).collect();
             assert_eq!(partial.collect::<Vec<_>>(), expected);
         }
         assert_eq!(
-            mark_of(all.rsplit("\n\n").nth(1).expect("the error")),
-            Some(Mark::ErrorRateLimit)
+            frame_kind(all.rsplit("\n\n").nth(1).expect("the error")),
+            Some(FrameKind::ErrorRateLimit)
         );
-        for (ends, mark) in [(true, Mark::ErrorEnvelope), (false, Mark::ReportedEnvelope)] {
+        for (ends, kind) in [
+            (true, FrameKind::ErrorEnvelope),
+            (false, FrameKind::ReportedEnvelope),
+        ] {
             let more =
                 format!(",\"error\":{{\"code\":\"CCS_ENVELOPE_ERROR\"}},\"is_final\":{ends}");
-            assert_eq!(mark_of(&block("error", &more)), Some(mark));
+            assert_eq!(frame_kind(&block("error", &more)), Some(kind));
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct ServerPhase {
 
 impl ServerPhase {
     /// Wakes `waker` at every change, until the [`WakerGuard`] is dropped.
-    pub(super) fn sit(&self, waker: Arc<AtomicWaker>) -> WakerGuard {
+    pub(super) fn register(&self, waker: Arc<AtomicWaker>) -> WakerGuard {
         self.bell.register(waker)
     }
 

@@ -1,5 +1,5 @@
-//! Streams of one turn: from a client's cursor to the turn's end, then the stream is over. A wire
-//! of this kind is a [`TurnFormat`]; everything else is here and in the [`Carrier`].
+//! Streams of one turn, from a client's cursor to the turn's end. A [`TurnFormat`] is the wire that
+//! a turn is streamed in; a [`TurnStream`] is one client's stream, which the [`Carrier`] runs.
 
 mod tally;
 mod counters;
@@ -29,28 +29,30 @@ use counters::TurnCounters;
 use selection::TurnSelection;
 
 pub(crate) use response::{head, open};
-use tally::word;
-pub(crate) use tally::{FrameMark, MarkTally};
+use tally::frame_tag;
+pub(crate) use tally::{FrameLabels, KindTally};
 
 pub use counters::CountersByVersion;
 pub use limits::StreamLimits;
 pub(crate) use limits::StreamPermit;
 
-/// One wire that streams turns: how its frames are written, skipped and counted.
-pub(crate) trait TurnFormat: FrameFormat<Tally = MarkTally> + Sync {
+/// A wire that streams turns: writes, skips and counts its frames.
+pub(crate) trait TurnFormat: FrameFormat<Tally = KindTally> + Sync {
     type Framing: Framing;
 
-    /// The name of the gauge of open streams.
+    /// The name of the gauge that counts open streams.
     const OPEN_STREAMS: &'static str;
 
-    /// Sent after silence, so that no proxy closes the connection.
+    /// Sent on an idle stream, so that no proxy closes the connection.
     const HEARTBEAT: &'static [u8];
 
-    /// Every kind of frame, fewer than 255. The methods below refer to kinds by their index here.
-    fn marks() -> Vec<FrameMark>;
+    /// The [`FrameLabels`] of every kind of frame, fewer than 255. The kind of a frame is its index
+    /// in this list.
+    fn frame_labels() -> Vec<FrameLabels>;
 
-    /// Appends the frames of `event` that a client at `client_cursor` lacks; returns their kinds:
-    /// at most four, a byte each, the index plus one, the first frame lowest.
+    /// Appends the frames of `event` that a client at `client_cursor` does not have. Returns the
+    /// kinds of at most four frames, packed: one byte each, the kind plus one, the first frame in
+    /// the lowest byte.
     fn write_frames(
         self,
         event: &Event,
@@ -58,20 +60,20 @@ pub(crate) trait TurnFormat: FrameFormat<Tally = MarkTally> + Sync {
         out: &mut Vec<u8>,
     ) -> u32;
 
-    /// Appends the end of a stream whose turn cannot be delivered to its end; returns its kinds as
-    /// [`write_frames`](Self::write_frames) does.
-    fn write_lost(self, turn: TurnId, out: &mut Vec<u8>) -> u32;
+    /// Appends the error that ends a stream before the end of its turn. Returns the packed kinds,
+    /// as [`write_frames`](Self::write_frames) does.
+    fn write_stream_error(self, turn: TurnId, out: &mut Vec<u8>) -> u32;
 
-    /// The offset in `frames` behind the first `skip` of them.
+    /// The byte offset in `frames` after the first `skip` frames.
     fn skip_frames(frames: &[u8], skip: usize) -> usize;
 
-    /// The kinds of the complete frames at the beginning of a slice that was written in part.
-    fn partial_marks(partial: &[u8]) -> impl Iterator<Item = u8>;
+    /// The kinds of the complete frames in `partial`, the written part of a slice.
+    fn complete_kinds(partial: &[u8]) -> impl Iterator<Item = u8>;
 
-    /// The index of the last frame of a turn that ended with `terminal`.
-    fn last_frame(terminal: EventType) -> u8;
+    /// The number of the turn's last frame among the frames of its `terminal` event, from 0.
+    fn last_frame_number(terminal: EventType) -> u8;
 
-    /// Like [`write_frames`](Self::write_frames), but returns the word that the ring keeps.
+    /// Like [`write_frames`](Self::write_frames), but returns the [`frame_tag`].
     fn write_event(
         self,
         event: &Event,
@@ -79,32 +81,33 @@ pub(crate) trait TurnFormat: FrameFormat<Tally = MarkTally> + Sync {
         out: &mut Vec<u8>,
     ) -> u64 {
         let begin = out.len();
-        let marks = self.write_frames(event, client_cursor, out);
-        word(marks, out.len() - begin)
+        let packed_kinds = self.write_frames(event, client_cursor, out);
+        frame_tag(packed_kinds, out.len() - begin)
     }
 
-    /// Appends all frames of an event in the ring: the [`FrameFormat::write`] of such a wire.
+    /// Appends all frames of an event in the ring; the implementation of [`FrameFormat::write`].
     fn write_entry(self, entry: &RingEntry, out: &mut Vec<u8>) -> u64 {
         match Event::read(&entry.bytes) {
             Ok(event) => self.write_event(&event, None, out),
             Err(error) => {
-                tracing::error!(at = %entry.head.position, %error, "an event cannot be read");
+                let position = entry.head.position;
+                tracing::error!(at = %position, %error, "cannot parse an event; it gets no frame");
                 0
             }
         }
     }
 }
 
-/// The tally of the complete frames at the beginning of a slice that was written in part.
-fn tally_partial<F: TurnFormat>(partial: &[u8]) -> MarkTally {
-    let mut tally = MarkTally::default();
-    F::partial_marks(partial).for_each(|mark| tally.count(mark, 1));
+/// Counts the complete frames in `partial`, the written part of a slice.
+fn tally_partial<F: TurnFormat>(partial: &[u8]) -> KindTally {
+    let mut tally = KindTally::default();
+    F::complete_kinds(partial).for_each(|kind| tally.count(kind, 1));
     tally
 }
 
 /// A client's request for the stream of a turn.
 pub(crate) struct TurnRequest {
-    /// The turn, queued, running or ended.
+    /// A queued, running or ended turn.
     pub(crate) turn: TurnId,
     /// A position before every event of the turn.
     pub(crate) start: Position,
@@ -112,27 +115,28 @@ pub(crate) struct TurnRequest {
     pub(crate) client_cursor: Option<FrameCursor>,
     /// When the turn was submitted; `None` for a client that resumes.
     pub(crate) submitted_at: Option<Instant>,
-    /// The client's attendance, if the submit has counted it already; else [`TurnStream::open`] does.
+    /// The client's attendance of the turn, if the submit has begun it; otherwise
+    /// [`TurnStream::open`] begins it.
     pub(crate) attendance: Option<StreamGuard>,
-    /// Counts the stream as open for its owner.
+    /// Counts as one open stream of the owner until it is dropped.
     pub(crate) permit: StreamPermit,
 }
 
-/// True if `cursor` is ahead of the session. Transient events are not looked up: those after the last
-/// stored one do not survive a restart.
+/// True if `cursor` has another epoch than the session, or a seq that the session has not reached.
+/// The sub is not compared: transient events after the last persisted one do not survive a restart.
 pub(crate) fn is_ahead(live: &LiveSession, cursor: &FrameCursor) -> bool {
     let tail = live.ring.with_state(|_, tail, _| tail);
-    let at = cursor.position;
-    at.epoch != tail.epoch || at.seq > tail.seq
+    let position = cursor.position;
+    position.epoch != tail.epoch || position.seq > tail.seq
 }
 
-/// True if a client at `cursor` has the last frame of the turn: no frame will ever follow.
+/// True if a client at `cursor` has the last frame of the turn.
 pub(crate) fn is_complete<F: TurnFormat>(row: &TurnRow, cursor: &FrameCursor) -> bool {
     let end = row.ended.zip(row.terminal.as_ref());
-    end.is_some_and(|(ended, (kind, _))| cursor.covers(ended, F::last_frame(*kind)))
+    end.is_some_and(|(ended, (terminal, _))| cursor.covers(ended, F::last_frame_number(*terminal)))
 }
 
-/// The last possible position before the first event of a turn.
+/// The last possible position before `started`, the first event of a turn.
 pub(crate) fn position_before(started: Position) -> Position {
     Position {
         epoch: started.epoch,
@@ -141,7 +145,7 @@ pub(crate) fn position_before(started: Position) -> Position {
     }
 }
 
-/// The [`Wire`] of one turn to one client. Dropping it ends the attendance of the client.
+/// The [`Wire`] that streams one turn to one client. Dropping it ends the client's attendance.
 pub(crate) struct TurnStream<F: TurnFormat> {
     streams: Arc<Streams>,
     live: Arc<LiveSession>,
@@ -149,14 +153,15 @@ pub(crate) struct TurnStream<F: TurnFormat> {
     selection: TurnSelection<F>,
     attendance: Option<StreamGuard>,
     counters: Arc<TurnCounters>,
-    /// Taken when the first frame is written.
+    /// When the turn was submitted; `None` once the first frame is sent, and for a client that
+    /// resumes.
     submitted_at: Option<Instant>,
     _permit: StreamPermit,
 }
 
 impl<F: TurnFormat> TurnStream<F> {
-    /// Opens the stream of a turn, behind the client's cursor or from its start. Its frames are
-    /// counted for a version of the agent's `definition`.
+    /// Opens the stream of a turn, after the client's cursor or from the turn's start. Metrics
+    /// count its frames under `definition`, the version of the agent's definition.
     async fn open(
         streams: Arc<Streams>,
         live: Arc<LiveSession>,
@@ -165,15 +170,14 @@ impl<F: TurnFormat> TurnStream<F> {
     ) -> Result<Self, ReplayError> {
         let client_cursor = request.client_cursor;
         let tail = live.ring.with_state(|_, tail, _| tail);
-        let is_foreign =
+        let is_unknown =
             |cursor: FrameCursor| cursor.position.epoch != tail.epoch || cursor.position > tail;
-        if client_cursor.is_some_and(is_foreign) {
+        if client_cursor.is_some_and(is_unknown) {
             return Err(ReplayError::Expired);
         }
         let attend = || StreamGuard::new(&live, request.turn);
         let attendance = request.attendance.unwrap_or_else(attend);
-        // A cursor from before the turn, as a submit gives, means all of it; a turn that waits
-        // will start after the tail.
+        // A cursor before the turn gets the whole turn. A queued turn will start after the tail.
         let since = client_cursor.map_or(request.start, |cursor| cursor.replay_start());
         let since = since.max(request.start).min(tail);
         let selection = TurnSelection {
@@ -194,7 +198,7 @@ impl<F: TurnFormat> TurnStream<F> {
         })
     }
 
-    /// Counts the frames that a client lost because it was too slow (D-75).
+    /// Counts and logs the frames that a client does not get because it is too slow (D-75).
     fn record_dropped(&mut self, pending: &PendingWrites<F::Tally>) {
         let partial = tally_partial::<F>(pending.partial());
         let mut dropped = pending.frames.saturating_sub(partial.frames());
@@ -207,17 +211,17 @@ impl<F: TurnFormat> TurnStream<F> {
         tracing::info!(
             session = %self.live.id,
             frames = dropped,
-            "a turn stream was too slow and was closed"
+            "closed a turn stream: its client reads too slowly"
         );
     }
 
     /// The [`Carrier`] of the stream on its socket; `head` is written with the first frames.
     fn carrier(self, framing: F::Framing, head: Vec<u8>) -> Carrier<Self> {
         let waker = Arc::new(AtomicWaker::new());
-        let seat = self.live.ring.register(waker.clone());
+        let ring_guard = self.live.ring.register(waker.clone());
         let mut pending = PendingWrites::new();
         pending.push_control(Bytes::from(head));
-        Carrier::new(self, framing, pending, waker, Some(seat))
+        Carrier::new(self, framing, pending, waker, Some(ring_guard))
     }
 }
 
@@ -246,7 +250,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
         }
     }
 
-    /// The head alone may wait for the first frames.
+    /// True while only control bytes are pending, such as the response head: frames may join them.
     fn may_fill(&self, pending: &PendingWrites<F::Tally>) -> bool {
         pending.frames == 0 && !self.is_complete()
     }
@@ -259,7 +263,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
             Ok(Fill::Overrun) => Err(CloseReason::TooSlow),
             Ok(Fill::TooLarge(frames)) => {
                 let turn = self.selection.turn;
-                tracing::error!(%turn, "a frame is above 16 MiB: its stream ends without it");
+                tracing::error!(%turn, "closed a turn stream: the next frame is above 16 MiB");
                 self.counters.dropped.increment(frames);
                 Err(CloseReason::FrameTooLarge)
             }
@@ -284,7 +288,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
         Ok(())
     }
 
-    /// A turn stream takes no commands.
+    /// Ignores the input: a client sends nothing on a turn stream.
     async fn receive(
         &mut self,
         _: <F::Framing as Framing>::Inbound,
@@ -303,15 +307,16 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
     }
 
     fn closing(&mut self, reason: CloseReason, pending: &mut PendingWrites<F::Tally>) {
-        let is_lost = matches!(
+        let cannot_continue = matches!(
             reason,
             CloseReason::SessionDeleted | CloseReason::Quarantined | CloseReason::FrameTooLarge
         );
-        if is_lost {
-            let (mut frame, mut tally) = (Vec::new(), MarkTally::default());
+        if cannot_continue {
+            let (mut frame, mut tally) = (Vec::new(), KindTally::default());
             let selection = &self.selection;
-            let marks = selection.format.write_lost(selection.turn, &mut frame);
-            tally.add(word(marks, frame.len()), 0);
+            let turn = selection.turn;
+            let packed_kinds = selection.format.write_stream_error(turn, &mut frame);
+            tally.add(frame_tag(packed_kinds, frame.len()), 0);
             pending.push(frame.into(), tally);
         }
         if reason == CloseReason::TooSlow {
@@ -319,7 +324,8 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
         }
     }
 
-    /// Counts the written frames of a partial slice; then the client leaves the turn.
+    /// Counts the frames of a slice that was written in part, and ends the client's attendance. On
+    /// a drain this does not cancel the turn.
     fn closed(&mut self, reason: CloseReason, pending: &PendingWrites<F::Tally>) {
         let partial = tally_partial::<F>(pending.partial());
         self.counters.record_sent(&partial);

@@ -186,7 +186,7 @@ impl SessionService {
                 }
             }
             let options = &self.core.services.options;
-            let stop_wait = options.stop_wait + options.worker_wait(0) + PRODUCER_STOP_WAIT;
+            let stop_wait = options.stop_wait + options.extra_worker_wait(0) + PRODUCER_STOP_WAIT;
             let _ = tokio::time::timeout(stop_wait + TERMINAL_WAIT, tasks.wait()).await;
         }
         let all_committed = async {

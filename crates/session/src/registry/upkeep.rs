@@ -36,10 +36,10 @@ pub(crate) fn start_timers(
         .idle_unload
         .clamp(Duration::from_millis(50), UNLOAD_EVERY);
     let owners = (services, registry);
-    every(owners, options.checkpoint, |services, registry| {
+    every(owners, options.checkpoint_interval, |services, registry| {
         checkpoint(services, registry);
     });
-    every(owners, options.retention_sweep, |services, _| {
+    every(owners, options.retention_interval, |services, _| {
         trim_old_events(services);
     });
     every(owners, unload_every, move |services, registry| {

@@ -1,5 +1,5 @@
 //! Metrics and log lines of calls to data services. They contain no payload, no principal and no
-//! address: everyone who reads logs may read them.
+//! address, so everyone with access to the logs may read them.
 
 use turnwire_event::code::Reason;
 use turnwire_event::metric;
@@ -8,16 +8,17 @@ use crate::data_service::registry::EnricherType;
 use crate::data_service::verdict::ServiceFailure;
 use crate::tool::ToolContext;
 
-/// The name of this side in the dashboards of the envelope contract.
+/// The label `consumer` in the metrics of the envelope contract: the receiver of the envelopes.
 const CONSUMER: &str = "consumer-agent";
 
-/// Registers the counter that alerts watch. A counter that appears with its first step shows no
-/// increase to an alert (S2-052).
+/// Registers the counter of principal mismatches at 0. An alert on its increase does not see the
+/// first mismatch if the counter starts at 1 (S2-052).
 pub(crate) fn register() {
     metrics::counter!(metric::PS6_PRINCIPAL_MISMATCH_TOTAL, "consumer" => CONSUMER).increment(0);
 }
 
-/// Counts and logs what a response shows about the service, also if its tool was dropped.
+/// Logs why a call returned no data, and counts breaches of the envelope contract. Called when the
+/// call ends, even if its tool no longer waits.
 pub(crate) fn record_failure(
     failure: ServiceFailure,
     enricher: &EnricherType,
@@ -38,28 +39,33 @@ pub(crate) fn record_failure(
             );
         }
         ServiceFailure::Version => {
-            count(metric::PS6_VERSION_MISMATCH_TOTAL, enricher_id);
-            tracing::warn!(enricher_id, "response has another major version");
-        }
-        ServiceFailure::UnknownReason => {
-            count(metric::PS6_REASON_UNKNOWN_TOTAL, enricher_id);
+            count_by_enricher(metric::PS6_VERSION_MISMATCH_TOTAL, enricher_id);
             tracing::warn!(
                 enricher_id,
-                "response has a reason that is not in the contract"
+                "response of a data service has an unsupported major version"
+            );
+        }
+        ServiceFailure::UnknownReason => {
+            count_by_enricher(metric::PS6_REASON_UNKNOWN_TOTAL, enricher_id);
+            tracing::warn!(
+                enricher_id,
+                "response of a data service has a reason that is not in the contract"
             );
         }
         failure => {
-            tracing::warn!(enricher_id, service = %enricher.def.service, ?failure, "no data");
+            let service = &enricher.def.service;
+            tracing::warn!(enricher_id, %service, ?failure, "data service returned no data");
         }
     }
 }
 
-fn count(name: &'static str, enricher_id: &str) {
-    metrics::counter!(name, "enricher_id" => enricher_id.to_owned(), "consumer" => CONSUMER)
+fn count_by_enricher(counter_name: &'static str, enricher_id: &str) {
+    metrics::counter!(counter_name, "enricher_id" => enricher_id.to_owned(), "consumer" => CONSUMER)
         .increment(1);
 }
 
-/// Counts a call without a result, by the labels that other services count by too (S1-145).
+/// Counts a call that returned no data, as its caller sees it: a caller that stops waiting counts a
+/// timeout. The labels are those of all stream metrics, the enricher and the reason (S1-145).
 pub(crate) fn count_failed_call(
     reason: Reason,
     vertical: &str,
@@ -70,12 +76,12 @@ pub(crate) fn count_failed_call(
     let dimensions = metric::dimensions_of(&context.definition, vertical, agent);
     let mut labels = dimensions.to_vec();
     labels.push(("enricher_id", enricher.def.enricher_id.clone()));
-    labels.push(("reason", code(reason)));
+    labels.push(("reason", reason_code(reason)));
     metrics::counter!(metric::STREAM_CCS_ERROR_TOTAL, &labels).increment(1);
 }
 
-/// The code of a reason on the wire.
-fn code(reason: Reason) -> String {
+/// The code of a [`Reason`] in events and frames.
+fn reason_code(reason: Reason) -> String {
     let code = serde_json::to_value(reason).ok();
     code.and_then(|code| code.as_str().map(str::to_owned))
         .unwrap_or_default()

@@ -1,4 +1,5 @@
-//! One connection to a server: [`Connection::open`], [`Connection::ended`], [`Connection::close`].
+//! One [`Connection`] to an MCP server, over the standard streams of a program or over HTTP. The
+//! supervisor of the server opens it, waits until it is closed, and opens the next one.
 
 mod health;
 mod stdio;
@@ -41,48 +42,50 @@ pub(crate) use health::{ConnectionFault, ConnectionHealth};
 pub(crate) use probe::until_unresponsive;
 pub(crate) use request::PendingRequest;
 
-/// Concurrent HTTP requests that wait for the head of their response; further ones queue, within
-/// their deadlines. Enough for the turns of many people, and few enough not to flood a server.
+/// Concurrent HTTP requests of one connection that wait for the head of their response; further
+/// requests queue, within their deadlines. Enough for many concurrent turns, and few enough not to
+/// overload a server.
 const REQUESTS_MAX: usize = 64;
-/// The time for a connection to close cleanly, for example to send the end of an HTTP session.
+/// The time for a connection to close cleanly, for example to delete its HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time for a program to exit after its standard input is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running program and its standard streams.
-pub(crate) struct ProgramPipes {
+pub(crate) struct LaunchedProgram {
     pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub(crate) stdout: Box<dyn AsyncRead + Send + Unpin>,
     pub(crate) program: Box<dyn RunningProgram>,
 }
 
-/// A running program. Dropping it ends the program.
+/// A handle to a running program. Dropping it ends the program.
 pub(crate) trait RunningProgram: Send + Sync {
-    /// Waits briefly for the exit and describes it, for the operator; empty if it is not known.
-    fn exit_text(&mut self) -> BoxFuture<'_, String>;
+    /// Waits briefly for the exit. Returns its code or signal as the end of a sentence about the
+    /// exit, for example " with code 1"; empty if they are not known.
+    fn exit_suffix(&mut self) -> BoxFuture<'_, String>;
 
     /// Waits until no process of the program is left.
     fn exited(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// Starts the programs of servers.
+/// Starts the programs of MCP servers.
 pub(crate) trait ProgramLauncher: Send + Sync {
-    /// Starts `command` with the environment `env` as the program of `server`.
+    /// Starts `command` with the environment `env` as the program of the server named `server`.
     fn launch<'a>(
         &'a self,
         server: &'a str,
         command: &'a [String],
         env: &'a [(String, String)],
-    ) -> BoxFuture<'a, std::io::Result<ProgramPipes>>;
+    ) -> BoxFuture<'a, std::io::Result<LaunchedProgram>>;
 }
 
-/// How servers are reached: as programs, or over HTTP.
+/// The means to reach servers: the launcher of their programs, and the dialer for HTTP.
 pub(crate) struct ServerAccess {
     pub(crate) launcher: Arc<dyn ProgramLauncher>,
     pub(crate) dialer: Arc<Dialer>,
 }
 
-/// An open connection, as calls use it.
+/// The part of an open connection that tool calls use; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct ConnectionHandle {
     pub(crate) peer: Peer<RoleClient>,
@@ -94,34 +97,37 @@ pub(crate) struct Connection {
     pub(crate) handle: ConnectionHandle,
     /// Completes when the server closes the connection; `None` after that.
     closed: Option<BoxFuture<'static, ()>>,
-    close: RunningServiceCancellationToken,
+    /// Starts to close the connection.
+    close_token: RunningServiceCancellationToken,
     program: Option<Box<dyn RunningProgram>>,
 }
 
 impl Connection {
-    /// Starts the program of `server`, if it has one, and makes the handshake.
+    /// Connects to the server named `server`, within `deadline`: starts its program or contacts its
+    /// URL, and performs the MCP handshake.
     pub(crate) async fn open(
         server: &Arc<str>,
         transport: &McpTransport,
         access: &ServerAccess,
         deadline: Deadline,
     ) -> Result<Self, ConnectError> {
-        let late = || ConnectError::Timeout(deadline.timeout);
+        let timed_out = || ConnectError::Timeout(deadline.timeout);
         let health = Arc::<ConnectionHealth>::default();
         let (handshake, mut program): (BoxFuture<'_, _>, _) = match transport {
             McpTransport::Stdio { command, env } => {
-                let launched = access.launcher.launch(server, command, env);
-                let launched = timeout_at(deadline.at, launched).await;
-                let launched = launched.map_err(|_| late())?;
-                let pipes = launched.map_err(|error| ConnectError::Program(start_text(&error)))?;
-                let stdin = BoundedWriter::new(pipes.stdin, &health);
-                let stdout = BoundedReader::new(pipes.stdout, &health);
+                let launch = access.launcher.launch(server, command, env);
+                let result = timeout_at(deadline.at, launch).await;
+                let result = result.map_err(|_| timed_out())?;
+                let failed = |error| ConnectError::Program(launch_error_text(&error));
+                let launched = result.map_err(failed)?;
+                let stdin = BoundedWriter::new(launched.stdin, &health);
+                let stdout = BoundedReader::new(launched.stdout, &health);
                 let transport = AsyncRwTransport::new_client(stdout, stdin)
                     .with_max_line_length(MESSAGE_BYTES_MAX + 2);
                 let transport = FilteredTransport::new(transport, server, &health);
                 (
                     Box::pin(ClientHandler.serve(transport)),
-                    Some(pipes.program),
+                    Some(launched.program),
                 )
             }
             McpTransport::Http { url, headers } => {
@@ -137,8 +143,9 @@ impl Connection {
                 };
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
                     .max_sse_event_size(MESSAGE_BYTES_MAX);
-                // Reopens a broken stream at once, and once more if that fails: the pauses are those
-                // of the transport, and a server that stays away is for the supervisor.
+                // Reopens a broken stream without a delay, at most twice: `HttpTransport` has its
+                // own delay between streams, and the supervisor reconnects to a server that is
+                // down.
                 let mut reopen = FixedInterval::default();
                 (reopen.max_times, reopen.duration) = (Some(2), Duration::ZERO);
                 config.retry_config = Arc::new(reopen);
@@ -157,23 +164,23 @@ impl Connection {
             (Ok(Err(_)), Some(fault)) => return Err(ConnectError::Fault(fault)),
             (Ok(Err(error)), None) => {
                 let mut error = ConnectError::from(error);
-                if let (ConnectError::Ended(exit), Some(program)) = (&mut error, &mut program) {
-                    *exit = program.exit_text().await;
+                if let (ConnectError::Ended(suffix), Some(program)) = (&mut error, &mut program) {
+                    *suffix = program.exit_suffix().await;
                 }
                 return Err(error);
             }
             (Err(_), _) if health.stray_output.load(Ordering::Relaxed) => {
                 return Err(ConnectError::StrayOutput);
             }
-            (Err(_), _) => return Err(late()),
+            (Err(_), _) => return Err(timed_out()),
         };
         let peer = service.peer().clone();
-        // Each pack load lists the tools anew, whatever lifetime the server gives its list.
+        // Each load of a pack lists the tools again, whatever lifetime the server gives its list.
         let no_cache = ClientCacheConfig::disabled();
         peer.set_response_cache_config(no_cache).await;
         Ok(Self {
             handle: ConnectionHandle { peer, health },
-            close: service.cancellation_token(),
+            close_token: service.cancellation_token(),
             closed: Some(Box::pin(async move {
                 let _ = service.waiting().await;
             })),
@@ -182,28 +189,30 @@ impl Connection {
     }
 
     /// Waits until the server closes the connection.
-    pub(crate) async fn ended(&mut self) {
+    pub(crate) async fn until_closed(&mut self) {
         if let Some(closed) = &mut self.closed {
             closed.await;
             self.closed = None;
         }
     }
 
-    /// Closes the connection, cleanly if that takes [`CLOSE_TIMEOUT`] at most.
+    /// Closes the connection and ends its program: cleanly within [`CLOSE_TIMEOUT`] and
+    /// [`EXIT_TIMEOUT`], then by force.
     pub(crate) async fn close(self) {
-        self.close.cancel();
+        self.close_token.cancel();
         if let Some(closed) = self.closed {
             let _ = timeout(CLOSE_TIMEOUT, closed).await;
         }
-        // The program exits when its input is closed, or is ended when it is dropped here.
+        // A program exits by itself when its standard input is closed; dropping it ends it by
+        // force.
         if let Some(mut program) = self.program {
             let _ = timeout(EXIT_TIMEOUT, program.exited()).await;
         }
     }
 }
 
-/// Why a program did not start.
-fn start_text(error: &std::io::Error) -> String {
+/// Describes why a program did not start, for [`ConnectError::Program`].
+fn launch_error_text(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such program".to_owned(),
         std::io::ErrorKind::PermissionDenied => "it may not be run".to_owned(),

@@ -8,12 +8,12 @@ use futures_util::FutureExt as _;
 use tokio::time::timeout;
 use turnwire_event::port::BoxFuture;
 
-use crate::mcp::connection::{ProgramLauncher, ProgramPipes, RunningProgram};
+use crate::mcp::connection::{LaunchedProgram, ProgramLauncher, RunningProgram};
 use crate::program::guard::frame::ProgramExit;
 use crate::program::guard::order::ProgramLimits;
 use crate::program::runner::{GuardedProgram, ProgramRunner, ProgramSpec};
 
-/// For a program whose output has ended to exit.
+/// The time for a program to exit after the end of its output.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Open files of each process: enough for many calls, and not all that the machine has.
 const FILES_MAX: u64 = 4_096;
@@ -24,7 +24,7 @@ impl ProgramLauncher for ProgramRunner {
         server: &'a str,
         command: &'a [String],
         env: &'a [(String, String)],
-    ) -> BoxFuture<'a, io::Result<ProgramPipes>> {
+    ) -> BoxFuture<'a, io::Result<LaunchedProgram>> {
         Box::pin(async move {
             let missing = || io::Error::from(io::ErrorKind::NotFound);
             let (program, args) = command.split_first().ok_or_else(missing)?;
@@ -47,7 +47,7 @@ impl ProgramLauncher for ProgramRunner {
             let piped = piped.await;
             // Otherwise a missing guard would look like a missing program.
             let piped = piped.map_err(|_| io::Error::other("no process can be started"))?;
-            Ok(ProgramPipes {
+            Ok(LaunchedProgram {
                 stdin: Box::new(piped.input),
                 stdout: Box::new(piped.output),
                 program: Box::new(piped.program),
@@ -57,7 +57,7 @@ impl ProgramLauncher for ProgramRunner {
 }
 
 impl RunningProgram for GuardedProgram {
-    fn exit_text(&mut self) -> BoxFuture<'_, String> {
+    fn exit_suffix(&mut self) -> BoxFuture<'_, String> {
         Box::pin(async {
             let finished = timeout(EXIT_TIMEOUT, self.finished()).await;
             match finished.map(|finished| finished.end.exit) {

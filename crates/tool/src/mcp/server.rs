@@ -195,7 +195,9 @@ impl Supervisor {
         };
         tokio::select! {
             () = self.stop.cancelled() => None,
-            () = connection.ended() => Some(health.fault().unwrap_or(ConnectionFault::Closed)),
+            () = connection.until_closed() => {
+                Some(health.fault().unwrap_or(ConnectionFault::Closed))
+            }
             fault = health.failed() => Some(fault),
             () = until_unresponsive(peer, pings, &health) => Some(ConnectionFault::Unresponsive),
         }

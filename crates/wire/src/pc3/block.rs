@@ -16,7 +16,7 @@ use serde::Serialize;
 use turnwire_event::{Event, ResponseId, TurnId};
 
 use super::SENTINEL;
-use super::mark::{FrameKinds, Mark};
+use super::frame_kind::{FrameKind, FrameKinds};
 use super::version::WireVersion;
 
 /// Writes the blocks of one event.
@@ -28,30 +28,30 @@ pub(crate) struct BlockWriter<'a> {
     pub(crate) skip: u8,
     /// The index of the next frame within the event.
     pub(crate) next: u8,
-    pub(crate) marks: FrameKinds,
+    pub(crate) kinds: FrameKinds,
     pub(crate) out: &'a mut Vec<u8>,
 }
 
 impl BlockWriter<'_> {
     /// Writes a frame without payload.
-    pub(crate) fn empty_frame(&mut self, mark: Mark) {
-        self.frame(mark, |_| {});
+    pub(crate) fn empty_frame(&mut self, kind: FrameKind) {
+        self.frame(kind, |_| {});
     }
 
     /// Writes a frame; a terminal frame is followed by [`SENTINEL`].
-    pub(crate) fn frame(&mut self, mark: Mark, payload: impl FnOnce(&mut PayloadWriter<'_>)) {
+    pub(crate) fn frame(&mut self, kind: FrameKind, payload: impl FnOnce(&mut PayloadWriter<'_>)) {
         let index = self.next;
         self.next += 1;
         if index < self.skip {
             return;
         }
-        self.head(index, mark.event_type());
+        self.head(index, kind.event_type());
         payload(&mut PayloadWriter { out: self.out });
         self.out.extend_from_slice(b"}\n\n");
-        if mark.terminal_type().is_some() {
+        if kind.terminal_type().is_some() {
             self.out.extend_from_slice(SENTINEL);
         }
-        self.marks.push(mark);
+        self.kinds.push(kind);
     }
 
     fn head(&mut self, index: u8, event_type: &str) {

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::mark::Mark;
+use super::frame_kind::FrameKind;
 
 /// A block, decoded by [`decode`].
 #[derive(Clone, Debug, PartialEq)]
@@ -251,7 +251,7 @@ pub fn decode(event: &str, data: &str) -> Result<DecodedBlock, DecodeError> {
     if event.is_empty() && data == "[DONE]" {
         return Ok(DecodedBlock::Done);
     }
-    if !Mark::ALL.iter().any(|mark| mark.event_type() == event) {
+    if !FrameKind::ALL.iter().any(|kind| kind.event_type() == event) {
         return Ok(DecodedBlock::Unknown(event.to_owned()));
     }
     let envelope: FrameEnvelope = serde_json::from_str(data)?;

@@ -11,7 +11,7 @@ use turnwire_event::body::turn::{TurnCancelled, TurnError};
 use turnwire_event::code::{CancelCode, ErrorCode, Reason};
 
 use super::block::BlockWriter;
-use super::mark::Mark;
+use super::frame_kind::FrameKind;
 use super::version::WireVersion;
 
 /// The `error` object of a frame.
@@ -69,14 +69,14 @@ pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
     if writer.version == WireVersion::V04 {
         return;
     }
-    let mark = match error.code {
-        ErrorCode::InternalError => Mark::ReportedInternal,
-        ErrorCode::RateLimitError => Mark::ReportedRateLimit,
-        ErrorCode::SubAgentFailed => Mark::ReportedSubAgent,
-        ErrorCode::CcsEnvelopeError => Mark::ReportedEnvelope,
-        ErrorCode::PartialFanOut => Mark::ReportedFanOut,
+    let kind = match error.code {
+        ErrorCode::InternalError => FrameKind::ReportedInternal,
+        ErrorCode::RateLimitError => FrameKind::ReportedRateLimit,
+        ErrorCode::SubAgentFailed => FrameKind::ReportedSubAgent,
+        ErrorCode::CcsEnvelopeError => FrameKind::ReportedEnvelope,
+        ErrorCode::PartialFanOut => FrameKind::ReportedFanOut,
     };
-    write_error(writer, mark, &FailureDetail::for_code(error.code, error));
+    write_error(writer, kind, &FailureDetail::for_code(error.code, error));
 }
 
 /// Writes the terminal frame of a failed turn. Version 0.4 has the general codes only (D-22).
@@ -88,14 +88,14 @@ pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
         ) => ErrorCode::InternalError,
         (WireVersion::V04 | WireVersion::V05, code) => code,
     };
-    let mark = match code {
-        ErrorCode::InternalError => Mark::ErrorInternal,
-        ErrorCode::RateLimitError => Mark::ErrorRateLimit,
-        ErrorCode::SubAgentFailed => Mark::ErrorSubAgent,
-        ErrorCode::CcsEnvelopeError => Mark::ErrorEnvelope,
-        ErrorCode::PartialFanOut => Mark::ErrorFanOut,
+    let kind = match code {
+        ErrorCode::InternalError => FrameKind::ErrorInternal,
+        ErrorCode::RateLimitError => FrameKind::ErrorRateLimit,
+        ErrorCode::SubAgentFailed => FrameKind::ErrorSubAgent,
+        ErrorCode::CcsEnvelopeError => FrameKind::ErrorEnvelope,
+        ErrorCode::PartialFanOut => FrameKind::ErrorFanOut,
     };
-    write_error(writer, mark, &FailureDetail::for_code(code, error));
+    write_error(writer, kind, &FailureDetail::for_code(code, error));
 }
 
 /// Writes the terminal frame of a cancelled turn; an ordinary error in 0.4.
@@ -104,24 +104,24 @@ pub(super) fn write_cancelled(writer: &mut BlockWriter<'_>, end: &TurnCancelled)
     struct CancelDetail {
         code: CancelCode,
     }
-    let mark = match (writer.version, end.code) {
-        (WireVersion::V05, CancelCode::RequestCancelled) => Mark::CancelledRequest,
-        (WireVersion::V05, CancelCode::IdleTimeout) => Mark::CancelledIdle,
-        (WireVersion::V04, CancelCode::RequestCancelled) => Mark::ErrorRequestCancelled,
-        (WireVersion::V04, CancelCode::IdleTimeout) => Mark::ErrorIdleTimeout,
+    let kind = match (writer.version, end.code) {
+        (WireVersion::V05, CancelCode::RequestCancelled) => FrameKind::CancelledRequest,
+        (WireVersion::V05, CancelCode::IdleTimeout) => FrameKind::CancelledIdle,
+        (WireVersion::V04, CancelCode::RequestCancelled) => FrameKind::ErrorRequestCancelled,
+        (WireVersion::V04, CancelCode::IdleTimeout) => FrameKind::ErrorIdleTimeout,
     };
     let detail = CancelDetail { code: end.code };
     match writer.version {
-        WireVersion::V04 => write_error(writer, mark, &detail),
-        WireVersion::V05 => writer.frame(mark, |payload| payload.field("error", &detail)),
+        WireVersion::V04 => write_error(writer, kind, &detail),
+        WireVersion::V05 => writer.frame(kind, |payload| payload.field("error", &detail)),
     }
 }
 
 /// Every error frame has `is_final`, in either version (S1-026).
-fn write_error<T: Serialize>(writer: &mut BlockWriter<'_>, mark: Mark, detail: &T) {
-    writer.frame(mark, |payload| {
+fn write_error<T: Serialize>(writer: &mut BlockWriter<'_>, kind: FrameKind, detail: &T) {
+    writer.frame(kind, |payload| {
         payload.field("error", detail);
-        payload.field("is_final", &mark.terminal_type().is_some());
+        payload.field("is_final", &kind.terminal_type().is_some());
     });
 }
 

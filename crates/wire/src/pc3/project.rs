@@ -9,7 +9,7 @@ use turnwire_event::{Body, Event, RenderDecision, RenderPolicy, TokenUsage, Tool
 use super::block::BlockWriter;
 use super::cursor::FrameCursor;
 use super::failure::{write_cancelled, write_failed, write_reported};
-use super::mark::{FrameKinds, Mark};
+use super::frame_kind::{FrameKind, FrameKinds};
 use super::version::WireVersion;
 
 /// Appends the blocks of the event and returns the kinds of its frames. An event without a turn, a
@@ -54,11 +54,11 @@ fn project_skipping(
         version,
         skip,
         next: 0,
-        marks: FrameKinds::NONE,
+        kinds: FrameKinds::NONE,
         out,
     };
     write_body(&mut writer, &event.body);
-    writer.marks
+    writer.kinds
 }
 
 /// True if the rendering policy suppresses the event. The end of a turn cannot be suppressed: a
@@ -75,44 +75,52 @@ fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
     match body {
         Body::TurnStarted(started) => write_turn_start(writer, started),
         Body::LlmCallStarted(call) if call.first => {
-            writer.frame(Mark::Thinking, |payload| payload.field("role", "reasoning"));
+            writer.frame(FrameKind::Thinking, |payload| {
+                payload.field("role", "reasoning")
+            });
         }
         Body::ThinkingDelta(delta) if delta.text.is_empty() => {}
         Body::ThinkingDelta(delta) if delta.after_text => {
-            write_chunk(writer, Mark::Reasoning, &delta.text)
+            write_chunk(writer, FrameKind::Reasoning, &delta.text)
         }
-        Body::ThinkingDelta(delta) => writer.frame(Mark::Thinking, |payload| {
+        Body::ThinkingDelta(delta) => writer.frame(FrameKind::Thinking, |payload| {
             payload.field("content", &delta.text);
             payload.field("role", "reasoning");
         }),
         Body::TextDelta(delta) if delta.text.is_empty() => {}
-        Body::TextDelta(delta) => write_chunk(writer, Mark::Text, &delta.text),
+        Body::TextDelta(delta) => write_chunk(writer, FrameKind::Text, &delta.text),
         Body::ToolCalled(body) => {
             let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
-            write_tool(writer, Mark::ToolCall, tool);
+            write_tool(writer, FrameKind::ToolCall, tool);
         }
         Body::ToolCompleted(body) => {
             let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
-            write_tool(writer, Mark::ToolCompleted, tool);
+            write_tool(writer, FrameKind::ToolCompleted, tool);
         }
         Body::ToolFailed(body) if body.called => {
             let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
-            write_tool(writer, Mark::ToolCompleted, tool);
+            write_tool(writer, FrameKind::ToolCompleted, tool);
         }
         Body::StatusEmitted(emitted) => write_status(writer, emitted),
         Body::DataLoading(loading) => {
-            writer.frame(Mark::DataLoading, |payload| payload.field("data", loading));
+            writer.frame(FrameKind::DataLoading, |payload| {
+                payload.field("data", loading)
+            });
         }
         Body::DataLoaded(loaded) => {
-            writer.frame(Mark::DataLoaded, |payload| payload.field("data", loaded));
+            writer.frame(FrameKind::DataLoaded, |payload| {
+                payload.field("data", loaded)
+            });
         }
         Body::ComponentRendered(rendered) => write_component(writer, rendered),
         Body::ErrorReported(error) => write_reported(writer, error),
         Body::McpListToolsStarted(server) => {
-            write_mcp_server(writer, Mark::McpListToolsStart, server)
+            write_mcp_server(writer, FrameKind::McpListToolsStart, server)
         }
         Body::McpListToolsCompleted(listed) => write_mcp_tools(writer, listed),
-        Body::McpSessionStarted(server) => write_mcp_server(writer, Mark::McpSessionStart, server),
+        Body::McpSessionStarted(server) => {
+            write_mcp_server(writer, FrameKind::McpSessionStart, server)
+        }
         Body::McpSessionProgressed(progressed) => write_mcp_progress(writer, progressed),
         Body::TurnCompleted(completed) => write_turn_end(writer, completed),
         Body::TurnCancelled(end) => write_cancelled(writer, end),
@@ -151,15 +159,15 @@ fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
 }
 
 fn write_turn_start(writer: &mut BlockWriter<'_>, started: &TurnStarted) {
-    writer.empty_frame(Mark::ResponseId);
-    writer.frame(Mark::Episode, |payload| {
+    writer.empty_frame(FrameKind::ResponseId);
+    writer.frame(FrameKind::Episode, |payload| {
         payload.field("episode_id", &started.episode_id);
     });
 }
 
 /// A part of the text or of the reasoning; the field `type` is kept from 0.4 (D-07).
-fn write_chunk(writer: &mut BlockWriter<'_>, mark: Mark, text: &str) {
-    writer.frame(mark, |payload| {
+fn write_chunk(writer: &mut BlockWriter<'_>, kind: FrameKind, text: &str) {
+    writer.frame(kind, |payload| {
         payload.field("type", "chunk");
         payload.field("chunk", text);
     });
@@ -167,8 +175,8 @@ fn write_chunk(writer: &mut BlockWriter<'_>, mark: Mark, text: &str) {
 
 fn write_tool(
     writer: &mut BlockWriter<'_>,
-    mark: Mark,
-    (id, name, kind): (ToolUseId, &str, ToolType),
+    kind: FrameKind,
+    (id, name, tool_type): (ToolUseId, &str, ToolType),
 ) {
     #[derive(Serialize)]
     struct ToolCallFields<'a> {
@@ -177,8 +185,15 @@ fn write_tool(
         #[serde(rename = "type")]
         kind: ToolType,
     }
-    writer.frame(mark, |payload| {
-        payload.field("tool_call", &ToolCallFields { id, name, kind });
+    writer.frame(kind, |payload| {
+        payload.field(
+            "tool_call",
+            &ToolCallFields {
+                id,
+                name,
+                kind: tool_type,
+            },
+        );
     });
 }
 
@@ -211,29 +226,29 @@ fn write_status(writer: &mut BlockWriter<'_>, emitted: &status::StatusEmitted) {
             message: &emitted.message,
         },
     };
-    writer.frame(Mark::Status, |payload| payload.field("data", &data));
+    writer.frame(FrameKind::Status, |payload| payload.field("data", &data));
 }
 
 fn write_component(writer: &mut BlockWriter<'_>, rendered: &component::ComponentRendered) {
-    writer.frame(Mark::Component, |payload| {
+    writer.frame(FrameKind::Component, |payload| {
         payload.field("chunk", &rendered.component);
         payload.field("tool_call", &rendered.tool_call);
     });
 }
 
-fn write_mcp_server(writer: &mut BlockWriter<'_>, mark: Mark, server: &mcp::McpServerRef) {
-    writer.frame(mark, |payload| payload.field("server", &server.server));
+fn write_mcp_server(writer: &mut BlockWriter<'_>, kind: FrameKind, server: &mcp::McpServerRef) {
+    writer.frame(kind, |payload| payload.field("server", &server.server));
 }
 
 fn write_mcp_tools(writer: &mut BlockWriter<'_>, listed: &mcp::McpToolsListed) {
-    writer.frame(Mark::McpListToolsCompleted, |payload| {
+    writer.frame(FrameKind::McpListToolsCompleted, |payload| {
         payload.field("server", &listed.server);
         payload.field("tool_count", &listed.tool_count);
     });
 }
 
 fn write_mcp_progress(writer: &mut BlockWriter<'_>, progressed: &mcp::McpCallProgressed) {
-    writer.frame(Mark::McpSessionProgress, |payload| {
+    writer.frame(FrameKind::McpSessionProgress, |payload| {
         payload.field("server", &progressed.server);
         payload.field("progress", &progressed.progress);
         if let Some(total) = &progressed.total {
@@ -247,7 +262,7 @@ fn write_turn_end(writer: &mut BlockWriter<'_>, completed: &TurnCompleted) {
     write_usage(writer, completed.usage);
     match completed.status {
         TurnStatus::Ok | TurnStatus::Degraded | TurnStatus::Paused => {
-            writer.empty_frame(Mark::Completed)
+            writer.empty_frame(FrameKind::Completed)
         }
         TurnStatus::Failed => match &completed.error {
             None => write_failed(writer, &ErrorCode::InternalError.into()),
@@ -257,7 +272,7 @@ fn write_turn_end(writer: &mut BlockWriter<'_>, completed: &TurnCompleted) {
 }
 
 fn write_usage(writer: &mut BlockWriter<'_>, usage: TokenUsage) {
-    writer.frame(Mark::Usage, |payload| {
+    writer.frame(FrameKind::Usage, |payload| {
         payload.field("input_tokens", &usage.input_tokens);
         payload.field("output_tokens", &usage.output_tokens);
         payload.field("total_tokens", &usage.total_tokens);

@@ -32,10 +32,10 @@ pub(super) fn event(body: Body) -> Event {
 
 pub(super) fn projected(body: Body, version: WireVersion) -> String {
     let mut out = Vec::new();
-    let marks = project(&event(body), version, &mut out);
+    let kinds = project(&event(body), version, &mut out);
     let text = String::from_utf8(out).expect("text");
     let events = text.matches("event: ").count();
-    assert_eq!(marks.len(), events, "a mark for each frame");
+    assert_eq!(kinds.len(), events, "one kind for each frame");
     text
 }
 

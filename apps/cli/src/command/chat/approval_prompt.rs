@@ -107,7 +107,7 @@ impl ChatConversation {
                 PromptAnswer::Changed => continue,
                 PromptAnswer::EndOfInput => return Ok(None),
             };
-            self.view.printer.answered = Some(request.approval_id);
+            self.view.printer.answered_here = Some(request.approval_id);
             let answer = ApprovalAnswer {
                 approval_id: request.approval_id.to_string(),
                 decision,

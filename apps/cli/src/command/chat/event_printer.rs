@@ -53,10 +53,10 @@ pub(crate) struct EventPrinter {
     status: Option<String>,
     /// True after a cancel request: the receipt reports everything that it stops.
     pub(crate) is_stopping: bool,
-    /// The approval requests of the turn, as text.
+    /// The approval requests of the turn, each with the name and input of its tool.
     approvals: Vec<(ApprovalId, String)>,
-    /// The request that was answered here.
-    pub(crate) answered: Option<ApprovalId>,
+    /// The approval request that was last answered in this chat.
+    pub(crate) answered_here: Option<ApprovalId>,
     /// The flags with which a later command reaches the same server.
     pub(crate) flags: String,
 }
@@ -88,7 +88,7 @@ impl EventPrinter {
             status: None,
             is_stopping: false,
             approvals: Vec::new(),
-            answered: None,
+            answered_here: None,
             flags,
         }
     }
@@ -172,7 +172,7 @@ impl EventPrinter {
                 let line = (!is_stopped && !is_internal(tool.tool_type)).then_some(text);
                 self.tool_end(TextTone::Bad, line)
             }
-            Body::DelegateStarted(work) => self.worker_started(work),
+            Body::DelegateStarted(start) => self.worker_started(start),
             Body::DelegateCompleted(end) => self.worker_completed(end),
             Body::DelegateFailed(end) => self.worker_failed(end),
             Body::TurnCancelRequested(_) if !self.is_beside(event.turn_id) => self.show_stopping(),
@@ -181,14 +181,14 @@ impl EventPrinter {
                 self.approvals.push((request.approval_id, description));
                 Ok(())
             }
-            Body::ApprovalResolved(answer) => self.approval_resolved(answer),
+            Body::ApprovalResolved(resolved) => self.approval_resolved(resolved),
             Body::StatusEmitted(status) => self.status(&status.message, event.render.as_ref()),
             Body::DataLoaded(data) => {
                 let line = component_line::collection(&data.data_type, &data.items);
                 self.note(TextTone::Strong, &line)
             }
-            Body::ComponentRendered(it) => {
-                let line = component_line::component(&it.component, &it.tool_call.name);
+            Body::ComponentRendered(rendered) => {
+                let line = component_line::component(&rendered.component, &rendered.tool_call.name);
                 self.note(TextTone::Strong, &line)
             }
             // Failures that do not end the turn are for programs: the answer names what is missing.

@@ -58,8 +58,8 @@ impl TurnParticipants {
             .map(String::as_str)
     }
 
-    /// Adds the tools that a message from before the connection uses, whose `tool.called` was not
-    /// received.
+    /// Learns the names of the tools that a message in a snapshot calls; a receipt has only their
+    /// ids.
     pub(crate) fn add_tool_names(&mut self, content: &[ContentBlock]) {
         for block in content {
             if let ContentBlock::ToolUse { id, name, .. } = block {

@@ -6,7 +6,7 @@ use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::row::ApprovalRow;
 use turnwire_event::{Timestamp, TurnId};
 
-use crate::sqlite::column::{SelectRow, execute, optional_time, parsed, time, value, word};
+use crate::sqlite::column::{SelectRow, code_name, execute, optional_time, parsed, time, value};
 
 /// Writes a pending request. A request that is there already keeps its state.
 pub(crate) fn put(
@@ -47,7 +47,7 @@ pub(crate) fn resolve(
         tx,
         "UPDATE approval SET state = ?2, resolved_at = ?3, resolved_by = ?4, comment = ?5 \
          WHERE id = ?1 AND state = 'pending'",
-        params![id, word(&state), at, resolved.by, resolved.comment],
+        params![id, code_name(&state), at, resolved.by, resolved.comment],
     )?;
     if changed > 0 && state == ApprovalState::Rejected {
         execute(

@@ -8,7 +8,7 @@ use turnwire_event::{Actor, CallId, Timestamp, TokenUsage, TurnId, UtcDay};
 
 use crate::records::DailyUsage;
 use crate::sqlite::column::{
-    SelectRow, count, execute, optional, optional_time, parsed, time, value, word,
+    SelectRow, code_name, count, execute, optional, optional_time, parsed, time, value,
 };
 
 /// The maximum number of tokens that is counted for one call. No model reads or writes a thousandth
@@ -45,9 +45,9 @@ pub(crate) fn start(
             turn.to_string(),
             actor.to_string(),
             call.model,
-            word(&call.purpose),
+            code_name(&call.purpose),
             call.attempt,
-            word(&CallState::Started),
+            code_name(&CallState::Started),
             at.as_millis()
         ],
     )
@@ -63,12 +63,15 @@ pub(crate) fn end(
     at: Timestamp,
 ) -> rusqlite::Result<()> {
     let (status, error_class, stop_reason, usage) = match end {
-        ModelCallEnd::Completed { stop_reason, usage } => {
-            (CallState::Completed, None, Some(word(stop_reason)), *usage)
-        }
+        ModelCallEnd::Completed { stop_reason, usage } => (
+            CallState::Completed,
+            None,
+            Some(code_name(stop_reason)),
+            *usage,
+        ),
         ModelCallEnd::Failed(class) => (
             CallState::Failed,
-            Some(word(class)),
+            Some(code_name(class)),
             None,
             TokenUsage::default(),
         ),
@@ -82,7 +85,7 @@ pub(crate) fn end(
          WHERE id = ?1 AND status = 'started'",
         params![
             id,
-            word(&status),
+            code_name(&status),
             error_class,
             stop_reason,
             clamp_tokens(usage.input_tokens),

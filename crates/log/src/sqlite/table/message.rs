@@ -11,7 +11,7 @@ use turnwire_event::row::{
 use turnwire_event::{Message, ProviderState, TurnId};
 
 use crate::records::{MessageView, is_display_only};
-use crate::sqlite::column::{SelectRow, execute, json, optional, parsed, time, value, word};
+use crate::sqlite::column::{SelectRow, code_name, execute, json, optional, parsed, time, value};
 
 /// The `scope` column of a message. Ids of sub-agents begin with a letter, so none is mistaken for
 /// another scope. Display-only messages have a scope of their own, so that reads need not look at
@@ -54,7 +54,7 @@ pub(crate) fn put(
             m.id.to_string(),
             sid,
             turn.to_string(),
-            word(&m.role),
+            code_name(&m.role),
             content_json(&m.content).0,
             json(&m.metadata),
             placed.time.as_millis(),
@@ -83,10 +83,10 @@ pub(crate) fn finish(
             m.id.to_string(),
             sid,
             turn.to_string(),
-            word(&m.status),
+            code_name(&m.status),
             content_json(&m.content).0,
             m.model,
-            word(&m.stop_reason),
+            code_name(&m.stop_reason),
             json(&m.usage),
             m.started_at.as_millis(),
             placed.time.as_millis(),

@@ -4,7 +4,7 @@ use rusqlite::{Row, Transaction, params};
 use turnwire_event::Position;
 use turnwire_event::row::{PlacedChange, QueuedRow, TurnSettings};
 
-use crate::sqlite::column::{SelectRow, execute, json, parsed, word};
+use crate::sqlite::column::{SelectRow, code_name, execute, json, parsed};
 
 /// Queues a turn. Its start is not known yet; the position after the tail is not after it.
 pub(crate) fn put(
@@ -19,7 +19,7 @@ pub(crate) fn put(
         "INSERT INTO turn (id, sid, kind, state, on_disconnect, disconnect_grace_ms, trace, started, started_at, \
          wire_version, queue_place, queued) VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
-            turn.turn_id.to_string(), sid, word(&turn.kind), word(&turn.on_disconnect),
+            turn.turn_id.to_string(), sid, code_name(&turn.kind), code_name(&turn.on_disconnect),
             turn.disconnect_grace_ms as i64, turn.trace.as_ref().map(json), after.to_string(),
             placed.time.as_millis(), turn.wire_version, place, input
         ],

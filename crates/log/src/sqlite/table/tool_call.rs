@@ -4,7 +4,7 @@ use rusqlite::{Row, Transaction, params};
 use turnwire_event::code::ToolState;
 use turnwire_event::row::{PlacedChange, RowChange, ToolCallRow};
 
-use crate::sqlite::column::{SelectRow, execute, optional_time, parsed, value, word};
+use crate::sqlite::column::{SelectRow, code_name, execute, optional_time, parsed, value};
 
 /// Writes the state of a tool call, with the time at which it started or ended.
 pub(crate) fn put(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
@@ -34,8 +34,8 @@ pub(crate) fn put(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusq
             sid,
             turn_id.to_string(),
             tool_name,
-            word(tool_type),
-            word(status),
+            code_name(tool_type),
+            code_name(status),
             started,
             ended
         ],

@@ -5,8 +5,8 @@ use turnwire_event::row::{PlacedChange, TurnRow, TurnSettings};
 use turnwire_event::{EventType, Owner, TurnId};
 
 use crate::sqlite::column::{
-    SelectRow, execute, json, optional, optional_id, optional_time, owner, parsed, time,
-    unreadable, value, word,
+    SelectRow, code_name, execute, json, optional, optional_id, optional_time, owner, parsed, time,
+    unreadable, value,
 };
 
 /// Starts a turn: inserts its row, or takes over the row that it had in the queue.
@@ -28,8 +28,8 @@ pub(crate) fn start(
         params![
             turn.turn_id.to_string(),
             sid,
-            word(&turn.kind),
-            word(&turn.on_disconnect),
+            code_name(&turn.kind),
+            code_name(&turn.on_disconnect),
             turn.disconnect_grace_ms as i64,
             turn.trace.as_ref().map(json),
             placed.at.to_string(),

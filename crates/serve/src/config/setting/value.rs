@@ -1,5 +1,6 @@
-//! Readers of single values: text in, a typed value or "what was expected" out. Files,
-//! environment and flags all come through here, so a bad value is refused in the same words.
+//! Parsers of single setting values. The error of a parser describes the expected value, for
+//! example "a whole number from 1 to 10". Settings files, the environment and flags use the same
+//! parsers, so an invalid value has the same message everywhere.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -7,17 +8,17 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A whole number within bounds.
+/// Returns a parser of whole numbers in `range`.
 pub(in crate::config) fn number<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> {
     move |text| {
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        digits
+        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        is_number
             .then(|| text.parse::<u64>().ok())
             .flatten()
-            .filter(|n| range.contains(n))
-            .and_then(|n| T::try_from(n).ok())
+            .filter(|number| range.contains(number))
+            .and_then(|number| T::try_from(number).ok())
             .ok_or_else(|| {
                 let (low, high) = (range.start(), range.end());
                 format!("a whole number from {low} to {high}")
@@ -25,21 +26,21 @@ pub(in crate::config) fn number<T: TryFrom<u64>>(
     }
 }
 
-/// One of a few words.
+/// Returns a parser that accepts the names in `choices` and returns the value of the name.
 pub(in crate::config) fn choice<T: Copy>(
-    words: &'static [(&'static str, T)],
+    choices: &'static [(&'static str, T)],
 ) -> impl Fn(&str) -> Result<T, String> {
     move |text| {
-        let entry = words.iter().find(|(word, _)| *word == text);
+        let entry = choices.iter().find(|(name, _)| *name == text);
         entry.map(|(_, value)| *value).ok_or_else(|| {
-            let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
             names.join(" or ")
         })
     }
 }
 
-/// An address of this machine only: there is no authentication yet, so whoever can reach the
-/// port is taken at their word (reliability G4).
+/// Parses an IP address and a port; the address must be a loopback address, because requests are
+/// not authenticated (reliability G4).
 pub(in crate::config) fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .parse()
@@ -55,26 +56,27 @@ pub(in crate::config) fn loopback(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// A path, or nothing.
-pub(in crate::config) fn path(text: &str) -> Result<Option<PathBuf>, String> {
+/// Parses a path; an empty text is `None`.
+pub(in crate::config) fn optional_path(text: &str) -> Result<Option<PathBuf>, String> {
     Ok((!text.is_empty()).then(|| PathBuf::from(text)))
 }
 
-/// Parses values that are separated by commas.
+/// Parses values that are separated by commas; empty ones are skipped.
 pub(in crate::config) fn list<T: FromStr<Err: Display>>(text: &str) -> Result<Vec<T>, String> {
-    let each = text
+    let items = text
         .split(',')
         .map(str::trim)
-        .filter(|each| !each.is_empty());
-    each.map(|each| {
-        each.parse()
-            .map_err(|wrong: T::Err| format!("a list between commas ({wrong})"))
-    })
-    .collect()
+        .filter(|item| !item.is_empty());
+    items
+        .map(|item| {
+            item.parse()
+                .map_err(|error: T::Err| format!("a list between commas ({error})"))
+        })
+        .collect()
 }
 
-/// Any text that is not empty.
-pub(in crate::config) fn words(text: &str) -> Result<String, String> {
+/// Accepts any text that is not empty.
+pub(in crate::config) fn non_empty(text: &str) -> Result<String, String> {
     if text.is_empty() {
         Err("some text".to_owned())
     } else {

@@ -29,7 +29,7 @@ pub(crate) trait FrameFormat: Copy + Send + 'static {
     /// The track of every ring that keeps these frames.
     fn track(self) -> usize;
 
-    /// Appends the frames of an event; returns the word that the ring keeps about them.
+    /// Appends the frames of an event; returns the tag that the ring stores beside them.
     fn write(self, entry: &RingEntry, out: &mut Vec<u8>) -> u64;
 
     /// Queues what [`FrameFormat::write`] gave for adjacent events. A wire that puts several events

@@ -62,8 +62,8 @@ impl SessionStream {
     pub(super) fn carrier(self, socket: WebSocket<TcpStream>) -> Carrier<Self> {
         let waker = self.waker.clone();
         let live = self.live.as_ref().ok();
-        let seat = live.map(|live| live.ring.register(waker.clone()));
-        Carrier::new(self, socket, EventWrites::new(), waker, seat)
+        let ring_guard = live.map(|live| live.ring.register(waker.clone()));
+        Carrier::new(self, socket, EventWrites::new(), waker, ring_guard)
     }
 
     /// The [`Subscription`] and its session, once the client has subscribed.

@@ -82,7 +82,7 @@ struct JoinedWorker {
     /// The worker is removed once it is delivered up to here.
     ends_at: Option<Position>,
     /// Wakes the connection; dropping it leaves the ring.
-    _seat: WakerGuard,
+    _ring_guard: WakerGuard,
 }
 
 impl JoinedWorker {

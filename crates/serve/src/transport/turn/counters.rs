@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use turnwire_event::metric;
 
 use super::TurnFormat;
-use super::tally::{FrameMark, MarkTally};
+use super::tally::{FrameLabels, KindTally};
 
 /// The largest number of versions with counters of their own; further ones share counters without a
 /// version. An operator has a handful.
@@ -33,28 +33,30 @@ impl CountersByVersion {
         } else {
             (key.0, String::new())
         };
-        let new = |(_, version): &(_, String)| Arc::new(TurnCounters::new(version, &F::marks()));
+        let new =
+            |(_, version): &(_, String)| Arc::new(TurnCounters::new(version, &F::frame_labels()));
         by_version.entry(key).or_insert_with_key(new).clone()
     }
 }
 
 /// The counters of one wire for one version of the agent's definition.
 pub(super) struct TurnCounters {
-    marks: Vec<MarkCounters>,
+    /// By the index of the kind in [`TurnFormat::frame_labels`].
+    by_kind: Vec<KindCounters>,
     pub(super) dropped: Counter,
     oversize: Counter,
     first_frame_ms: Histogram,
 }
 
-/// The counters of one [`FrameMark`].
-struct MarkCounters {
+/// The counters of one kind of frame.
+struct KindCounters {
     emitted: Counter,
     terminal: Option<Counter>,
     error: Option<Counter>,
 }
 
 impl TurnCounters {
-    fn new(version: &str, marks: &[FrameMark]) -> Self {
+    fn new(version: &str, kinds: &[FrameLabels]) -> Self {
         let labels = || -> Vec<Label> {
             let dimensions = metric::dimensions(version).into_iter();
             dimensions
@@ -66,30 +68,30 @@ impl TurnCounters {
             labels.push(Label::new(name, value));
             counter!(metric, labels)
         };
-        let counters = |mark: &FrameMark| MarkCounters {
+        let counters = |kind: &FrameLabels| KindCounters {
             emitted: labelled(
                 metric::STREAM_EVENTS_EMITTED_TOTAL,
                 "event_type",
-                mark.event_type,
+                kind.event_type,
             ),
-            terminal: mark
+            terminal: kind
                 .terminal
-                .map(|kind| labelled(metric::STREAM_TERMINAL_FRAME_EMITTED_TOTAL, "type", kind)),
-            error: mark
+                .map(|end| labelled(metric::STREAM_TERMINAL_FRAME_EMITTED_TOTAL, "type", end)),
+            error: kind
                 .error_code
                 .map(|code| labelled(metric::STREAM_ERROR_FRAME_EMITTED_TOTAL, "code", code)),
         };
         Self {
-            marks: marks.iter().map(counters).collect(),
+            by_kind: kinds.iter().map(counters).collect(),
             dropped: counter!(metric::STREAM_SSE_FRAME_DROPPED_TOTAL, labels()),
             oversize: counter!(metric::STREAM_FRAME_OVERSIZE_TOTAL, labels()),
             first_frame_ms: histogram!(metric::STREAM_TTFE_MS, labels()),
         }
     }
 
-    pub(super) fn record_sent(&self, tally: &MarkTally) {
-        for &(mark, count) in &tally.counts {
-            let (counters, count) = (&self.marks[usize::from(mark)], u64::from(count));
+    pub(super) fn record_sent(&self, tally: &KindTally) {
+        for &(kind, count) in &tally.counts {
+            let (counters, count) = (&self.by_kind[usize::from(kind)], u64::from(count));
             counters.emitted.increment(count);
             for counter in [&counters.terminal, &counters.error].into_iter().flatten() {
                 counter.increment(count);

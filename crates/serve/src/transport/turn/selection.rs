@@ -11,7 +11,7 @@ use turnwire_wire::pc3::FrameCursor;
 
 use super::super::carrier::{PageStep, Selection};
 use super::TurnFormat;
-use super::tally::marks;
+use super::tally::kinds_in_tag;
 
 /// The [`Selection`] of a turn stream.
 pub(crate) struct TurnSelection<F> {
@@ -36,16 +36,16 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
             return run.len();
         }
         let client_cursor = &mut self.client_cursor;
-        self.is_complete = run.select_turn(self.turn, |frames, heads, words| {
-            // Only the first event can be one of which the client has frames.
-            let first = client_cursor.take().zip(heads.first()).zip(words.first());
+        self.is_complete = run.select_turn(self.turn, |frames, heads, tags| {
+            // The client can have frames of the first event only.
+            let first = client_cursor.take().zip(heads.first()).zip(tags.first());
             let skip = first
                 .filter(|((cursor, head), _)| cursor.position == head.position)
-                .and_then(|((cursor, _), word)| Some((cursor.frame?, marks(*word).count())))
+                .and_then(|((cursor, _), tag)| Some((cursor.frame?, kinds_in_tag(*tag).count())))
                 .map_or(0, |(frame, count)| (usize::from(frame) + 1).min(count));
             let mut tally = F::Tally::default();
-            let (partial, complete) = words.split_at(usize::from(skip > 0));
-            partial.iter().for_each(|word| tally.add(*word, skip));
+            let (partial, complete) = tags.split_at(usize::from(skip > 0));
+            partial.iter().for_each(|tag| tally.add(*tag, skip));
             tally.add_all(complete);
             put(frames.slice(F::skip_frames(&frames, skip)..), tally);
         });
@@ -63,7 +63,7 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
             return Ok(PageStep::Next);
         }
         let event = Event::read(json).map_err(|error| {
-            tracing::error!(at = %head.position, %error, "a stored event cannot be read");
+            tracing::error!(at = %head.position, %error, "cannot parse a stored event");
             ReplayError::Session(Error::Internal)
         })?;
         let client_cursor = self.client_cursor.as_ref();

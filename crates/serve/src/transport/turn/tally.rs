@@ -5,11 +5,12 @@ use smallvec::SmallVec;
 
 use super::super::carrier::FrameTally;
 
-/// A kind of frame of a wire, with the labels under which [`TurnCounters`](super::counters) count it.
+/// The metric labels of one kind of frame: [`TurnCounters`](super::counters) count its frames under
+/// them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameMark {
+pub(crate) struct FrameLabels {
     pub(crate) event_type: &'static str,
-    /// The type of a frame that ends its turn.
+    /// The event type, if the frame ends its turn.
     pub(crate) terminal: Option<&'static str>,
     /// The code of a frame that reports an error.
     pub(crate) error_code: Option<&'static str>,
@@ -21,32 +22,32 @@ const FRAME_TARGET: usize = 256 << 10;
 /// A frame above this is not sent, and its stream ends (D-15).
 const FRAME_MAX: usize = 16 << 20;
 
-/// A bit of the [`word`] of an event: its frame is above [`FRAME_TARGET`].
+/// A bit of a [`frame_tag`]: the frames are above [`FRAME_TARGET`].
 const LARGE: u64 = 1 << 32;
-/// A bit of the [`word`] of an event: its frame is above [`FRAME_MAX`].
+/// A bit of a [`frame_tag`]: the frames are above [`FRAME_MAX`].
 const TOO_LARGE: u64 = 1 << 33;
 
-/// The word that the ring keeps of an event with `bytes` bytes of frames: its
-/// [`marks`](super::TurnFormat::write_frames) and its size class.
-pub(super) fn word(marks: u32, bytes: usize) -> u64 {
+/// The tag that the ring stores beside the frames of an event: their packed
+/// [kinds](super::TurnFormat::write_frames), and the size class of their `bytes` bytes.
+pub(super) fn frame_tag(packed_kinds: u32, bytes: usize) -> u64 {
     let size = match bytes {
         0..=FRAME_TARGET => 0,
         _ if bytes <= FRAME_MAX => LARGE,
         _ => TOO_LARGE,
     };
-    u64::from(marks) | size
+    u64::from(packed_kinds) | size
 }
 
-/// The kinds of the frames of an event with this word, as indexes of
-/// [`TurnFormat::marks`](super::TurnFormat::marks).
-pub(super) fn marks(word: u64) -> impl Iterator<Item = u8> {
-    let bytes = (word as u32).to_le_bytes().into_iter();
+/// The kinds of the frames with this [`frame_tag`], as indexes of
+/// [`TurnFormat::frame_labels`](super::TurnFormat::frame_labels).
+pub(super) fn kinds_in_tag(tag: u64) -> impl Iterator<Item = u8> {
+    let bytes = (tag as u32).to_le_bytes().into_iter();
     bytes.filter_map(|byte| byte.checked_sub(1))
 }
 
-/// The number of frames of each kind. A slice has one or two kinds, mostly.
+/// The number of frames of each kind in a slice. Most slices have one or two kinds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct MarkTally {
+pub(crate) struct KindTally {
     /// The index of a kind and its number of frames.
     pub(super) counts: SmallVec<[(u8, u32); 2]>,
     /// The number of frames above [`FRAME_TARGET`].
@@ -54,7 +55,7 @@ pub(crate) struct MarkTally {
     is_too_large: bool,
 }
 
-impl FrameTally for MarkTally {
+impl FrameTally for KindTally {
     fn frames(&self) -> u64 {
         self.counts.iter().map(|(_, count)| u64::from(*count)).sum()
     }
@@ -64,33 +65,35 @@ impl FrameTally for MarkTally {
     }
 }
 
-impl MarkTally {
+impl KindTally {
     /// Counts `frames` frames of one kind.
-    pub(super) fn count(&mut self, mark: u8, frames: u32) {
-        match self.counts.iter_mut().find(|(other, _)| *other == mark) {
+    pub(super) fn count(&mut self, kind: u8, frames: u32) {
+        match self.counts.iter_mut().find(|(other, _)| *other == kind) {
             Some((_, count)) => *count += frames,
-            None => self.counts.push((mark, frames)),
+            None => self.counts.push((kind, frames)),
         }
     }
 
-    /// Counts the frames of an event by its [`word`], without its first `skip`.
-    pub(super) fn add(&mut self, word: u64, skip: usize) {
-        self.large += u32::from(word & LARGE != 0);
-        self.is_too_large |= word & TOO_LARGE != 0;
-        marks(word).skip(skip).for_each(|mark| self.count(mark, 1));
+    /// Counts the frames of an event by their [`frame_tag`], without the first `skip` frames.
+    pub(super) fn add(&mut self, tag: u64, skip: usize) {
+        self.large += u32::from(tag & LARGE != 0);
+        self.is_too_large |= tag & TOO_LARGE != 0;
+        let kinds = kinds_in_tag(tag).skip(skip);
+        kinds.for_each(|kind| self.count(kind, 1));
     }
 
-    /// Counts all frames of adjacent events. Their words are mostly equal, and equal words are read
-    /// once.
-    pub(super) fn add_all(&mut self, words: &[u64]) {
-        for same in words.chunk_by(PartialEq::eq) {
-            let word = same[0];
+    /// Counts all frames of adjacent events by their [`frame_tag`]s. Adjacent tags are mostly
+    /// equal, so a run of equal tags is decoded once.
+    pub(super) fn add_all(&mut self, tags: &[u64]) {
+        for equal_tags in tags.chunk_by(PartialEq::eq) {
+            let tag = equal_tags[0];
             // Large frames are rare and counted one by one.
-            if word > u64::from(u32::MAX) {
-                same.iter().for_each(|word| self.add(*word, 0));
+            if tag > u64::from(u32::MAX) {
+                equal_tags.iter().for_each(|tag| self.add(*tag, 0));
                 continue;
             }
-            marks(word).for_each(|mark| self.count(mark, same.len() as u32));
+            let events = equal_tags.len() as u32;
+            kinds_in_tag(tag).for_each(|kind| self.count(kind, events));
         }
     }
 }
@@ -98,20 +101,21 @@ impl MarkTally {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use turnwire_wire::pc3::Mark;
+    use turnwire_wire::pc3::FrameKind;
 
     use super::super::super::carrier::pending::PendingWrites;
     use super::*;
 
-    fn marks(of: &[Mark]) -> u32 {
-        of.iter()
+    fn packed(kinds: &[FrameKind]) -> u32 {
+        kinds
+            .iter()
             .rev()
-            .fold(0, |bits, mark| bits << 8 | (mark.index() as u32 + 1))
+            .fold(0, |bits, kind| bits << 8 | (kind.index() as u32 + 1))
     }
 
-    fn text(n: u32) -> (Bytes, MarkTally) {
-        let mut tally = MarkTally::default();
-        (0..n).for_each(|_| tally.add(word(marks(&[Mark::Text]), 10), 0));
+    fn text(n: u32) -> (Bytes, KindTally) {
+        let mut tally = KindTally::default();
+        (0..n).for_each(|_| tally.add(frame_tag(packed(&[FrameKind::Text]), 10), 0));
         (Bytes::from(vec![b'x'; n as usize * 10]), tally)
     }
 
@@ -138,24 +142,30 @@ mod tests {
 
     // LAW-11
     #[test]
-    fn equal_words_count_as_often_as_they_occur() {
-        let words = [
-            word(marks(&[Mark::Text]), 10),
-            word(marks(&[Mark::Text]), 10),
-            word(marks(&[Mark::Text]), FRAME_TARGET + 1),
-            word(marks(&[Mark::Text]), FRAME_TARGET + 1),
-            word(0, 0),
-            word(marks(&[Mark::Text, Mark::Text, Mark::Usage]), 10),
-            word(marks(&[Mark::Text, Mark::Text, Mark::Usage]), 10),
-            word(marks(&[Mark::Text]), 10),
+    fn equal_tags_count_as_often_as_they_occur() {
+        let tags = [
+            frame_tag(packed(&[FrameKind::Text]), 10),
+            frame_tag(packed(&[FrameKind::Text]), 10),
+            frame_tag(packed(&[FrameKind::Text]), FRAME_TARGET + 1),
+            frame_tag(packed(&[FrameKind::Text]), FRAME_TARGET + 1),
+            frame_tag(0, 0),
+            frame_tag(
+                packed(&[FrameKind::Text, FrameKind::Text, FrameKind::Usage]),
+                10,
+            ),
+            frame_tag(
+                packed(&[FrameKind::Text, FrameKind::Text, FrameKind::Usage]),
+                10,
+            ),
+            frame_tag(packed(&[FrameKind::Text]), 10),
         ];
-        for from in 0..words.len() {
-            for to in from..=words.len() {
-                let (mut one_by_one, mut at_once) = (MarkTally::default(), MarkTally::default());
-                words[from..to]
+        for from in 0..tags.len() {
+            for to in from..=tags.len() {
+                let (mut one_by_one, mut at_once) = (KindTally::default(), KindTally::default());
+                tags[from..to]
                     .iter()
-                    .for_each(|word| one_by_one.add(*word, 0));
-                at_once.add_all(&words[from..to]);
+                    .for_each(|tag| one_by_one.add(*tag, 0));
+                at_once.add_all(&tags[from..to]);
                 assert_eq!(at_once, one_by_one, "{from}..{to}");
             }
         }
@@ -164,15 +174,18 @@ mod tests {
     // D-15
     #[test]
     fn large_frame_is_counted_and_skipped_frames_are_not() {
-        let mut tally = MarkTally::default();
+        let mut tally = KindTally::default();
         tally.add(
-            word(marks(&[Mark::Usage, Mark::Completed]), FRAME_TARGET + 1),
+            frame_tag(
+                packed(&[FrameKind::Usage, FrameKind::Completed]),
+                FRAME_TARGET + 1,
+            ),
             1,
         );
         assert_eq!(tally.large, 1);
-        assert_eq!(tally.counts[..], [(Mark::Completed.index() as u8, 1)]);
+        assert_eq!(tally.counts[..], [(FrameKind::Completed.index() as u8, 1)]);
         assert!(!tally.is_too_large);
-        tally.add(word(marks(&[Mark::Text]), FRAME_MAX + 1), 0);
+        tally.add(frame_tag(packed(&[FrameKind::Text]), FRAME_MAX + 1), 0);
         assert!(tally.is_too_large);
     }
 }

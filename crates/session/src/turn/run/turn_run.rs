@@ -121,7 +121,7 @@ impl TurnRun {
         }
         let producer_ended = self.live.services.clock.now();
         let options = &self.live.services.options;
-        let worker_extra = options.worker_wait(self.live.depth);
+        let worker_extra = options.extra_worker_wait(self.live.depth);
         let children = &self.children;
         children
             .wait_for_children(options.stop_wait, worker_extra)

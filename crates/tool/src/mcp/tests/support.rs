@@ -14,7 +14,7 @@ use turnwire_dial::{Dialer, DialerOptions};
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{McpServer, McpTransport, ToolDef, ToolKind};
 
-use crate::mcp::connection::{ProgramLauncher, ProgramPipes, RunningProgram};
+use crate::mcp::connection::{LaunchedProgram, ProgramLauncher, RunningProgram};
 use crate::mcp::{McpServerError, McpServers, McpToolset};
 use crate::tests::support::{EventSink, call};
 use crate::tool::{Tool, ToolFailure};
@@ -23,7 +23,7 @@ use crate::tool::{Tool, ToolFailure};
 struct UnguardedLauncher;
 
 impl RunningProgram for Child {
-    fn exit_text(&mut self) -> BoxFuture<'_, String> {
+    fn exit_suffix(&mut self) -> BoxFuture<'_, String> {
         Box::pin(async {
             let ended = self.wait().await;
             ended.map_or_else(|_| String::new(), |status| format!(" ({status})"))
@@ -43,7 +43,7 @@ impl ProgramLauncher for UnguardedLauncher {
         _: &'a str,
         command: &'a [String],
         env: &'a [(String, String)],
-    ) -> BoxFuture<'a, std::io::Result<ProgramPipes>> {
+    ) -> BoxFuture<'a, std::io::Result<LaunchedProgram>> {
         Box::pin(async {
             let mut child = Command::new(&command[0])
                 .args(&command[1..])
@@ -53,7 +53,7 @@ impl ProgramLauncher for UnguardedLauncher {
                 .stderr(Stdio::null())
                 .kill_on_drop(true)
                 .spawn()?;
-            Ok(ProgramPipes {
+            Ok(LaunchedProgram {
                 stdin: Box::new(child.stdin.take().expect("a pipe")),
                 stdout: Box::new(child.stdout.take().expect("a pipe")),
                 program: Box::new(child),

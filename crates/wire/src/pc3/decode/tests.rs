@@ -77,11 +77,11 @@ fn sentinel_is_not_a_frame_and_broken_data_fails() {
 
 #[test]
 fn every_projected_type_has_a_payload() {
-    for mark in Mark::ALL {
+    for kind in FrameKind::ALL {
         // A missing field is an error of the payload; an unknown type would be one of the enum.
-        let error = read(mark.event_type(), "").err().map(|e| e.to_string());
+        let error = read(kind.event_type(), "").err().map(|e| e.to_string());
         let is_unknown = error.is_some_and(|error| error.contains("unknown variant"));
-        assert!(!is_unknown, "{mark:?}");
+        assert!(!is_unknown, "{kind:?}");
     }
 }
 

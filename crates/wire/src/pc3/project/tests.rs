@@ -361,10 +361,10 @@ fn frames_after_a_cursor_keep_their_ids() {
     let all = project(&end, V05, &mut all_frames);
     assert_eq!(
         all.iter().collect::<Vec<_>>(),
-        [Mark::Usage, Mark::Completed]
+        [FrameKind::Usage, FrameKind::Completed]
     );
     let usage = block(0, "usage", "0.5", USAGE).len();
-    for (cursor, rest, marks) in [
+    for (cursor, rest, frames) in [
         ("evt_00010000000002", &all_frames[..], 2),
         ("evt_00010000000002.000007-0", &all_frames[..], 2),
         ("evt_00010000000003-0", &all_frames[usage..], 1),
@@ -377,6 +377,6 @@ fn frames_after_a_cursor_keep_their_ids() {
         let mut out = b"before".to_vec();
         let projected = project_after(&end, V05, &cursor, &mut out);
         assert_eq!(&out[b"before".len()..], rest, "{cursor}");
-        assert_eq!(projected.len(), marks, "{cursor}");
+        assert_eq!(projected.len(), frames, "{cursor}");
     }
 }

@@ -118,16 +118,16 @@ fn returned_kinds_equal_the_written_frames() {
         for version in WireVersion::ALL {
             for event in &events {
                 let mut out = Vec::new();
-                let marks = pc3::project(event, version, &mut out);
-                assert_eq!(marks.iter().count(), marks.len());
+                let kinds = pc3::project(event, version, &mut out);
+                assert_eq!(kinds.iter().count(), kinds.len());
                 let written = frames(&out);
-                assert_eq!(marks.len(), written.len(), "{name}");
-                for (mark, frame) in marks.iter().zip(&written) {
-                    assert_eq!(mark.event_type(), frame.event, "{name}");
+                assert_eq!(kinds.len(), written.len(), "{name}");
+                for (kind, frame) in kinds.iter().zip(&written) {
+                    assert_eq!(kind.event_type(), frame.event, "{name}");
                     let code = frame.data.get("error").and_then(|e| e["code"].as_str());
-                    assert_eq!(mark.error_code().or(mark.cancel_code()), code, "{name}");
+                    assert_eq!(kind.error_code().or(kind.cancel_code()), code, "{name}");
                     let ends = out.ends_with(pc3::SENTINEL) && Some(frame) == written.last();
-                    assert_eq!(mark.terminal_type().is_some(), ends, "{name}");
+                    assert_eq!(kind.terminal_type().is_some(), ends, "{name}");
                 }
             }
         }
@@ -191,10 +191,10 @@ fn every_documented_example_is_in_a_golden_file() {
         );
         examples += 1;
     }
-    let kinds = pc3::Mark::ALL.iter().map(|mark| mark.event_type());
-    for kind in kinds.collect::<std::collections::HashSet<_>>() {
-        let line = format!("event: {kind}\ndata: {{\"event_type\"");
-        assert!(page.contains(&line), "{kind} has an example");
+    let event_types = pc3::FrameKind::ALL.iter().map(|kind| kind.event_type());
+    for event_type in event_types.collect::<std::collections::HashSet<_>>() {
+        let line = format!("event: {event_type}\ndata: {{\"event_type\"");
+        assert!(page.contains(&line), "{event_type} has an example");
     }
     assert!(examples > 12);
 }

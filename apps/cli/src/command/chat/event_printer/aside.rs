@@ -1,4 +1,5 @@
-//! The lines beside the answer: workers, approval requests, and a cancel in progress.
+//! The lines that [`EventPrinter`] prints besides the answer: workers that start and end, decisions
+//! on approval requests, and a cancel in progress.
 
 use std::io;
 
@@ -13,13 +14,13 @@ use crate::terminal::wording::code_name;
 
 use super::EventPrinter;
 
-/// The line of a turn that was asked to stop.
+/// Shown while a turn stops after a cancel request.
 pub(crate) const STOPPING: &str = "stopping…";
 
 impl EventPrinter {
-    pub(super) fn worker_started(&mut self, work: &delegate::DelegateStarted) -> io::Result<()> {
-        self.participants.worker_started(work);
-        let (worker, task) = (work.worker_session_id, &work.task_summary);
+    pub(super) fn worker_started(&mut self, start: &delegate::DelegateStarted) -> io::Result<()> {
+        self.participants.worker_started(start);
+        let (worker, task) = (start.worker_session_id, &start.task_summary);
         self.note(
             TextTone::Quiet,
             &format!("worker {worker} works on: {task}"),
@@ -34,7 +35,8 @@ impl EventPrinter {
         self.worker_ended(end.worker_session_id, TextTone::Quiet, result)
     }
 
-    /// Prints the failure of a worker. If the turn is stopping, the receipt reports it.
+    /// Prints the failure of a worker, unless the turn is stopping: then the receipt reports the
+    /// worker.
     pub(super) fn worker_failed(&mut self, end: &delegate::DelegateFailed) -> io::Result<()> {
         if self.is_stopping {
             return Ok(());
@@ -43,7 +45,7 @@ impl EventPrinter {
         self.worker_ended(end.worker_session_id, TextTone::Bad, &result)
     }
 
-    /// Prints the end of a worker, with the command that shows its session.
+    /// Prints how a worker ended, with the command that shows its session.
     fn worker_ended(&mut self, worker: SessionId, tone: TextTone, result: &str) -> io::Result<()> {
         let task = self.participants.task(worker);
         let task = task
@@ -54,29 +56,32 @@ impl EventPrinter {
         self.note(tone, &text)
     }
 
-    /// Prints an answer to an approval request, unless it was given here.
-    pub(super) fn approval_resolved(&mut self, answer: &ApprovalResolved) -> io::Result<()> {
-        let id = answer.approval_id;
-        let request = self.approvals.iter().find(|(open, _)| *open == id);
-        let Some((_, request)) = request.filter(|_| self.answered != Some(id)) else {
+    /// Prints the decision on an approval request, unless it was made in this chat.
+    pub(super) fn approval_resolved(&mut self, resolved: &ApprovalResolved) -> io::Result<()> {
+        let id = resolved.approval_id;
+        let request = self
+            .approvals
+            .iter()
+            .find(|(request_id, _)| *request_id == id);
+        let Some((_, request)) = request.filter(|_| self.answered_here != Some(id)) else {
             return Ok(());
         };
-        let decision = match (answer.by.as_str(), answer.decision) {
+        let decision = match (resolved.by.as_str(), resolved.decision) {
             ("system", _) => "taken back",
             (_, Decision::Approve) => "allowed elsewhere",
             (_, Decision::Reject) => "refused elsewhere",
         };
-        let comment = answer.comment.as_ref().map(|text| format!(": {text}"));
+        let comment = resolved.comment.as_ref().map(|text| format!(": {text}"));
         let text = format!("{decision}: {request}{}", comment.unwrap_or_default());
         self.screen.note(TextTone::Quiet, &text)
     }
 
-    /// The approval requests of the turn, as text.
+    /// The approval requests of the turn, each as the name and input of its tool.
     pub(crate) fn approvals(&self) -> impl Iterator<Item = &str> {
         self.approvals.iter().map(|(_, text)| text.as_str())
     }
 
-    /// Shows once that the turn was asked to stop, here or elsewhere.
+    /// Shows once that a cancel of the turn was requested, by this client or another.
     pub(crate) fn show_stopping(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.is_stopping, true) {
             true => Ok(()),
@@ -84,21 +89,23 @@ impl EventPrinter {
         }
     }
 
-    /// Shows that the turn takes time to stop: on a terminal every second, in a pipe once.
+    /// Shows for how many seconds the turn has been stopping, and which tools still run: on a
+    /// terminal every second, in a pipe once.
     pub(crate) fn show_stop_progress(&mut self, seconds: u32) -> io::Result<()> {
-        let names = self.participants.running_tools();
-        let names = match names.is_empty() {
+        let tools = self.participants.running_tools();
+        let waiting = match tools.is_empty() {
             true => String::new(),
-            false => format!("; waiting for {} to end", names.join(", ")),
+            false => format!("; waiting for {} to end", tools.join(", ")),
         };
-        let text = format!("{STOPPING} {seconds} s{names}");
+        let text = format!("{STOPPING} {seconds} s{waiting}");
         match seconds {
             0..=1 => self.screen.temporary_or_note(&text),
             _ => self.screen.temporary(&text),
         }
     }
 
-    /// Adds the names of tools in a message from before the connection.
+    /// Learns the names of the tools that a message in a snapshot calls; a receipt has only their
+    /// ids.
     pub(crate) fn add_tool_names(&mut self, message: &Message) {
         self.participants.add_tool_names(&message.content);
     }

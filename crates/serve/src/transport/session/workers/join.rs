@@ -244,7 +244,7 @@ impl WorkerStreams {
         session: Arc<LiveSession>,
     ) -> Result<JoinedWorker, ReplayError> {
         // Registered before the look: news in between wakes the connection.
-        let seat = session.ring.register(self.waker.clone());
+        let ring_guard = session.ring.register(self.waker.clone());
         let (workers_listed_at, open) = session.delegates();
         let selection = FilterSelection(&self.filter);
         let (cursor, from) = match worker.from {
@@ -272,7 +272,7 @@ impl WorkerStreams {
             live: session,
             cursor,
             delivery: SessionDelivery::new(workers_listed_at),
-            _seat: seat,
+            _ring_guard: ring_guard,
         })
     }
 

@@ -142,7 +142,7 @@ fn answer_from_elsewhere_is_printed() {
         ["a {}", "b {}", "c {}", "d {}"]
     );
     assert_eq!(paper.read(), "", "whoever can ask tells it");
-    printer.answered = Some(ApprovalId(Ulid(1)));
+    printer.answered_here = Some(ApprovalId(Ulid(1)));
     for event in [
         answer(1, Decision::Approve, "user", None),
         answer(2, Decision::Approve, "user", Some("go")),

@@ -1,8 +1,8 @@
 //! The kinds of frames that the metrics count.
 //!
-//! A [`Mark`] is one kind: its event type, its code, and whether it ends the turn. [`FrameKinds`] are the
-//! kinds of the frames of one event, in order, packed into an integer that is stored beside the
-//! bytes of the frames. A new kind of frame is a new line of the table.
+//! A [`FrameKind`] has an event type, an error code if it reports an error, and may end the turn.
+//! [`FrameKinds`] are the kinds of the frames of one event, in order, packed into an integer that
+//! is stored beside the bytes of the frames. To add a kind of frame, add a line to the table below.
 
 /// The effect of a frame on its turn.
 #[derive(Clone, Copy)]
@@ -19,15 +19,15 @@ enum TurnEffect {
     Failed(&'static str),
 }
 
-macro_rules! marks {
+macro_rules! frame_kinds {
     ($($(#[$doc:meta])* $name:ident: $event_type:literal, $effect:expr;)+) => {
         /// A kind of frame.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
-        pub enum Mark { $($(#[$doc])* $name),+ }
+        pub enum FrameKind { $($(#[$doc])* $name),+ }
 
-        impl Mark {
-            /// Every kind, in the order of [`Mark::index`].
+        impl FrameKind {
+            /// Every kind, in the order of [`FrameKind::index`].
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
             /// The value of the `event:` line.
@@ -42,7 +42,7 @@ macro_rules! marks {
     };
 }
 
-marks! {
+frame_kinds! {
     /// The first frame of a turn, with its response id.
     ResponseId: "response_id", TurnEffect::Continues;
     /// The id of the episode.
@@ -103,12 +103,13 @@ marks! {
     ErrorFanOut: "error", TurnEffect::Failed("PARTIAL_FAN_OUT");
     /// Version 0.4: the end of a turn that was cancelled on request.
     ErrorRequestCancelled: "error", TurnEffect::Cancelled("REQUEST_CANCELLED");
-    /// Version 0.4: the end of a turn that was cancelled because the model sent nothing for too long.
+    /// Version 0.4: the end of a turn that was cancelled because the model sent nothing for too
+    /// long.
     ErrorIdleTimeout: "error", TurnEffect::Cancelled("IDLE_TIMEOUT");
 }
 
-impl Mark {
-    /// The index in [`Mark::ALL`].
+impl FrameKind {
+    /// The index in [`FrameKind::ALL`].
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -160,8 +161,12 @@ impl FrameKinds {
     }
 
     /// The kinds, in order.
-    pub fn iter(self) -> impl Iterator<Item = Mark> {
-        let kind_of_byte = |byte: u8| Mark::ALL.get(usize::from(byte).wrapping_sub(1)).copied();
+    pub fn iter(self) -> impl Iterator<Item = FrameKind> {
+        let kind_of_byte = |byte: u8| {
+            FrameKind::ALL
+                .get(usize::from(byte).wrapping_sub(1))
+                .copied()
+        };
         self.0.to_le_bytes().into_iter().filter_map(kind_of_byte)
     }
 
@@ -176,9 +181,9 @@ impl FrameKinds {
     }
 
     /// Appends a kind. No event has more than four frames.
-    pub(crate) fn push(&mut self, mark: Mark) {
+    pub(crate) fn push(&mut self, kind: FrameKind) {
         debug_assert!(self.len() < Self::MAX, "no event gives so many frames");
-        let byte = mark as u32 + 1;
+        let byte = kind as u32 + 1;
         self.0 |= byte.checked_shl(self.len() as u32 * u8::BITS).unwrap_or(0);
     }
 }
@@ -191,33 +196,35 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_index_and_terminal_type() {
-        for (index, mark) in Mark::ALL.iter().enumerate() {
-            assert_eq!(mark.index(), index);
-            let is_reported = matches!(mark.turn_effect(), TurnEffect::Reported(_));
-            let is_terminal = matches!(mark.event_type(), "completed" | "cancelled" | "error");
+        for (index, kind) in FrameKind::ALL.iter().enumerate() {
+            assert_eq!(kind.index(), index);
+            let is_reported = matches!(kind.turn_effect(), TurnEffect::Reported(_));
+            let is_terminal = matches!(kind.event_type(), "completed" | "cancelled" | "error");
             let is_terminal = is_terminal && !is_reported;
             assert_eq!(
-                mark.terminal_type(),
-                is_terminal.then_some(mark.event_type())
+                kind.terminal_type(),
+                is_terminal.then_some(kind.event_type())
             );
-            assert_eq!(mark.error_code().is_some(), mark.event_type() == "error");
-            if mark.event_type() == "cancelled" {
-                assert!(mark.cancel_code().is_some());
+            assert_eq!(kind.error_code().is_some(), kind.event_type() == "error");
+            if kind.event_type() == "cancelled" {
+                assert!(kind.cancel_code().is_some());
             }
         }
-        let idle_timeout = Mark::ErrorIdleTimeout;
+        let idle_timeout = FrameKind::ErrorIdleTimeout;
         assert_eq!(idle_timeout.error_code(), Some("IDLE_TIMEOUT"));
         assert_eq!(idle_timeout.cancel_code(), Some("IDLE_TIMEOUT"));
-        assert_eq!(Mark::ErrorInternal.cancel_code(), None);
+        assert_eq!(FrameKind::ErrorInternal.cancel_code(), None);
     }
 
     // S1-095, S1-127
     #[test]
     fn reported_and_terminal_errors_share_their_codes() {
         let codes = |is_terminal: bool| -> Vec<&str> {
-            let errors = Mark::ALL.iter().filter(|mark| mark.cancel_code().is_none());
-            let errors = errors.filter(|mark| mark.terminal_type().is_some() == is_terminal);
-            errors.filter_map(|mark| mark.error_code()).collect()
+            let errors = FrameKind::ALL
+                .iter()
+                .filter(|kind| kind.cancel_code().is_none());
+            let errors = errors.filter(|kind| kind.terminal_type().is_some() == is_terminal);
+            errors.filter_map(|kind| kind.error_code()).collect()
         };
         assert_eq!(codes(false), codes(true));
         assert_eq!(codes(true).len(), 5);
@@ -225,18 +232,18 @@ mod tests {
 
     #[test]
     fn every_kind_fits_into_a_nonzero_byte() {
-        assert!(Mark::ALL.len() < usize::from(u8::MAX));
+        assert!(FrameKind::ALL.len() < usize::from(u8::MAX));
     }
 
     proptest! {
         #[test]
-        fn packed_kinds_keep_their_order(indexes in prop::collection::vec(0..Mark::ALL.len(), 0..=4)) {
-            let expected: Vec<Mark> = indexes.iter().map(|&at| Mark::ALL[at]).collect();
-            let mut marks = FrameKinds::NONE;
-            expected.iter().for_each(|mark| marks.push(*mark));
-            prop_assert_eq!(marks.len(), expected.len());
-            prop_assert_eq!(marks.is_empty(), expected.is_empty());
-            prop_assert_eq!(marks.iter().collect::<Vec<_>>(), expected);
+        fn packed_kinds_keep_their_order(indexes in prop::collection::vec(0..FrameKind::ALL.len(), 0..=4)) {
+            let expected: Vec<FrameKind> = indexes.iter().map(|&at| FrameKind::ALL[at]).collect();
+            let mut kinds = FrameKinds::NONE;
+            expected.iter().for_each(|kind| kinds.push(*kind));
+            prop_assert_eq!(kinds.len(), expected.len());
+            prop_assert_eq!(kinds.is_empty(), expected.is_empty());
+            prop_assert_eq!(kinds.iter().collect::<Vec<_>>(), expected);
         }
     }
 }

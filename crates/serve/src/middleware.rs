@@ -17,7 +17,7 @@ use turnwire_event::metric;
 
 use crate::access::cors::{self, CorsPolicy};
 use crate::access::guard::admit;
-use crate::error::{RequestFault, written};
+use crate::error::{RequestFault, with_problem_body};
 use crate::request::trace::RequestTrace;
 
 /// Headers of every response that does not set them itself.
@@ -33,15 +33,16 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call them.
+/// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call
+/// them.
 pub fn wrap(routes: Router, cors: CorsPolicy) -> Router {
     routes
         .fallback(async || RequestFault::not_found())
         .method_not_allowed_fallback(async || RequestFault::method_not_allowed())
-        .layer(from_fn_with_state(cors, pass))
+        .layer(from_fn_with_state(cors, handle))
 }
 
-async fn pass(State(cors): State<CorsPolicy>, mut request: Request, next: Next) -> Response {
+async fn handle(State(cors): State<CorsPolicy>, mut request: Request, next: Next) -> Response {
     let trace = RequestTrace::of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = label(request.method());
@@ -55,8 +56,10 @@ async fn pass(State(cors): State<CorsPolicy>, mut request: Request, next: Next) 
         Ok(admitted) => {
             request.extensions_mut().insert(admitted.host);
             site = admitted.site;
-            let asks = site.is_some() && cors::is_preflight(request.method(), request.headers());
-            let path = route.as_ref().filter(|_| asks).map(MatchedPath::as_str);
+            let is_preflight =
+                site.is_some() && cors::is_preflight(request.method(), request.headers());
+            let preflight_route = route.as_ref().filter(|_| is_preflight);
+            let path = preflight_route.map(MatchedPath::as_str);
             if let Some(response) = path.and_then(cors::preflight) {
                 response
             } else {
@@ -68,7 +71,7 @@ async fn pass(State(cors): State<CorsPolicy>, mut request: Request, next: Next) 
             }
         }
     };
-    let mut response = written(response, &trace_id);
+    let mut response = with_problem_body(response, &trace_id);
     cors.add_headers(site.as_ref(), &mut response);
     for (name, value) in HEADERS {
         let entry = response.headers_mut().entry(name);
