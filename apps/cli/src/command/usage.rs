@@ -12,7 +12,7 @@ use crate::args::UsageArgs;
 use crate::connect;
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::output::print;
-use crate::terminal::sanitize::line;
+use crate::terminal::sanitize::sanitized_line;
 
 /// The most rows that are read from a folder, a limit for the memory of this command.
 const ROWS_MAX: usize = 1_000_000;
@@ -78,9 +78,9 @@ fn as_text(report: &UsageReport, tenants: bool, color: ColorMode) -> String {
         return format!("no model call ended from {from} to {to}\n");
     }
     let row = |day: String, tenant: &str, model: &str, numbers: Vec<String>| {
-        let tenant = tenants.then(|| line(tenant, MODEL_CHARS_MAX));
+        let tenant = tenants.then(|| sanitized_line(tenant, MODEL_CHARS_MAX));
         let names = [day].into_iter().chain(tenant);
-        let names = names.chain([line(model, MODEL_CHARS_MAX)]);
+        let names = names.chain([sanitized_line(model, MODEL_CHARS_MAX)]);
         names.chain(numbers).collect::<Vec<String>>()
     };
     let head = NUMBERS.split(' ').map(str::to_owned).collect();
