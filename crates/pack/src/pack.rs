@@ -222,7 +222,8 @@ impl Pack {
                 if let ToolKind::Mcp { server, .. } = &tool.kind {
                     self.server(&mut digest, server);
                 }
-                for enricher in self.enrichers.iter().filter(|one| serves(one, &tool.kind)) {
+                let enrichers = self.enrichers.iter();
+                for enricher in enrichers.filter(|enricher| serves(enricher, &tool.kind)) {
                     digest.add(&format!("{enricher:?}"));
                 }
             }

@@ -1,6 +1,7 @@
-//! The shapes of the files of a pack, with the position of everything that can be wrong. The JSON
-//! Schemas are generated from them. Fields are optional, so that a file can be read beside its
-//! mistakes; the schema reports what is missing.
+//! The shapes of the files of a pack: the structs that YAML is deserialized to, with the position
+//! of every value that can be wrong. The JSON Schemas are generated from them; a doc comment is the
+//! description in the schema, which findings quote. Required fields are `Option` too, so that a
+//! file with mistakes can be read; the schema reports a missing field.
 
 pub(crate) mod form;
 pub(crate) mod manifest;

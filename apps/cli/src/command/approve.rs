@@ -7,7 +7,7 @@ use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalRecord, ApprovalsAns
 use crate::args::ApproveArgs;
 use crate::connect;
 use crate::terminal::output::print;
-use crate::terminal::sanitize::line;
+use crate::terminal::sanitize::sanitized_line;
 
 /// The longest name of a tool that is shown.
 const NAME_CHARS_MAX: usize = 64;
@@ -68,8 +68,8 @@ fn as_text(
         Decision::Reject => "rejected",
     };
     let line = |request: &ApprovalRecord| {
-        let name = line(&request.tool_name, NAME_CHARS_MAX);
-        let input = line(&request.input_summary, INPUT_CHARS_MAX);
+        let name = sanitized_line(&request.tool_name, NAME_CHARS_MAX);
+        let input = sanitized_line(&request.input_summary, INPUT_CHARS_MAX);
         format!("{decision} {} {name} {input}\n", request.approval_id)
     };
     let last = match answered.next_turn_id {

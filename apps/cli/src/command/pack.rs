@@ -65,7 +65,8 @@ fn pack_name(dir: &Path) -> String {
 }
 
 fn count(findings: &[PackFinding], level: FindingLevel) -> u64 {
-    findings.iter().filter(|one| one.level == level).count() as u64
+    let of_level = findings.iter().filter(|finding| finding.level == level);
+    of_level.count() as u64
 }
 
 fn level_name(level: FindingLevel) -> &'static str {

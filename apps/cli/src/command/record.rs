@@ -39,8 +39,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
         let last = stored.trimmed;
         eprintln!("events 1…{last} were trimmed by retention; the turns in them are left out");
     }
-    let calls = model_calls::read(&stored);
-    let (script, warnings) = script_writer::write(&calls, args.paced);
+    let call_attempts = model_calls::read(&stored);
+    let (script, warnings) = script_writer::write(&call_attempts, args.paced);
     for warning in warnings {
         eprintln!("{warning}");
     }
@@ -80,7 +80,7 @@ fn write_file(path: &Path, text: &str) -> std::io::Result<()> {
 
 /// The turns of a [`StoredSession`] that ended, with their results.
 fn turns(stored: &StoredSession) -> Result<Vec<CaseTurn>> {
-    let messages = stored.shown.iter().map(|one| one.message.clone());
+    let messages = stored.shown.iter().map(|shown| shown.message.clone());
     let observed = observed::turns(&stored.events, &messages.collect::<Vec<_>>());
     let turns = observed
         .into_iter()

@@ -20,7 +20,7 @@ use crate::regression::test_case::{CaseInput, CaseTurn, ExpectedTurn, Regression
 use crate::session_source::SessionSource;
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::output::print;
-use crate::{connect, regression::observed, terminal::sanitize};
+use crate::{connect, regression::observed, terminal::sanitize::sanitized_line};
 
 /// The number of characters of a message that a report shows.
 const MESSAGE_CHARS_MAX: usize = 60;
@@ -210,10 +210,10 @@ fn as_text(number: usize, turn: &CaseTurn, found: &[CaseDifference], color: Colo
         [] => color.tint(TextTone::Good, "✓"),
         _ => color.tint(TextTone::Bad, "✗"),
     };
-    let message = sanitize::line(&turn.message.text(), MESSAGE_CHARS_MAX);
+    let message = sanitized_line(&turn.message.text(), MESSAGE_CHARS_MAX);
     let mut text = format!("{mark} turn {number}: {message}\n");
     for difference in found {
-        let words = sanitize::line(&difference.words, DIFFERENCE_CHARS_MAX);
+        let words = sanitized_line(&difference.words, DIFFERENCE_CHARS_MAX);
         text += &format!("    {}: {words}\n", difference.what);
     }
     text

@@ -1,4 +1,4 @@
-//! The server's settings from the command line, and `turnwire config show`, which shows them all.
+//! Loads the server's settings for the commands, and prints them: `turnwire config show`.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,24 @@ use turnwire_serve::config::{self, EffectiveSetting, SettingFlag, SettingSources
 use crate::args::{ConfigShowArgs, SettingArgs};
 use crate::terminal::output::print;
 
-/// The effective settings of [`SettingArgs`], the environment and the file.
+/// Loads the effective settings: from the flags in `args`, then the environment, then the config
+/// file, then the defaults.
 pub(crate) fn load(args: &SettingArgs) -> Result<config::ServerConfig> {
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    let json = args.log_json.then(|| "json".to_owned());
+    let path_text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let log_format = args.log_json.then(|| "json".to_owned());
     let flags = [
         ("--listen", "listen.address", args.listen.clone()),
-        ("--script", "script.file", path(&args.script)),
-        ("--pack", "pack.dir", path(&args.pack)),
-        ("--record", "model.record", path(&args.record)),
+        ("--script", "script.file", path_text(&args.script)),
+        ("--pack", "pack.dir", path_text(&args.pack)),
+        ("--record", "model.record", path_text(&args.record)),
         ("--wire-version", "wire.version", args.wire_version.clone()),
-        ("--log-json", "log.format", json),
+        ("--log-json", "log.format", log_format),
     ];
-    let flag = |(name, key, value): (_, _, Option<String>)| {
+    let given_flag = |(name, key, value): (_, _, Option<String>)| {
         value.map(|value| SettingFlag { name, key, value })
     };
     let sources = SettingSources {
-        flags: flags.into_iter().filter_map(flag).collect(),
+        flags: flags.into_iter().filter_map(given_flag).collect(),
         config: args.config.clone(),
         home: args.home.clone(),
         ..SettingSources::from_env()
@@ -33,14 +34,16 @@ pub(crate) fn load(args: &SettingArgs) -> Result<config::ServerConfig> {
     Ok(config::ServerConfig::load(&sources)?)
 }
 
-/// The data folder: `named`, else the one a server would use.
-pub(crate) fn home(named: Option<PathBuf>) -> Result<PathBuf> {
-    match named {
+/// The data folder: `home_flag` if it is given, else that of a server that is started without
+/// flags.
+pub(crate) fn home(home_flag: Option<PathBuf>) -> Result<PathBuf> {
+    match home_flag {
         Some(home) => Ok(home),
         None => Ok(config::ServerConfig::load(&SettingSources::from_env())?.home),
     }
 }
 
+/// Prints the data folder and every setting with its value, origin and help, as text or JSON.
 pub(crate) fn show(args: &ConfigShowArgs) -> Result<()> {
     let config = load(&args.settings)?;
     print(&if args.json {
@@ -109,11 +112,11 @@ mod tests {
     // S3-102
     #[test]
     fn operations_md_lists_every_setting_with_its_default() {
-        let bare = SettingSources {
+        let defaults_only = SettingSources {
             home: Some("/nowhere".into()),
             ..SettingSources::default()
         };
-        let config = config::ServerConfig::load(&bare).expect("defaults");
+        let config = config::ServerConfig::load(&defaults_only).expect("defaults");
         let page = include_str!("../../../../docs/operations.md");
         let rows: Vec<_> = page
             .lines()

@@ -12,7 +12,7 @@ use crate::args::UsageArgs;
 use crate::connect;
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::output::print;
-use crate::terminal::sanitize::line;
+use crate::terminal::sanitize::sanitized_line;
 
 /// The largest number of rows that are read from a data folder; bounds the memory of this command.
 const ROWS_MAX: usize = 1_000_000;
@@ -89,9 +89,9 @@ fn usage_table(report: &UsageReport, has_tenants: bool, color: ColorMode) -> Str
         return format!("no model call ended from {from} to {to}\n");
     }
     let table_row = |day: String, tenant: &str, model: &str, numbers: NumberCells| {
-        let tenant = has_tenants.then(|| line(tenant, NAME_CHARS_MAX));
+        let tenant = has_tenants.then(|| sanitized_line(tenant, NAME_CHARS_MAX));
         let names = [day].into_iter().chain(tenant);
-        let names = names.chain([line(model, NAME_CHARS_MAX)]);
+        let names = names.chain([sanitized_line(model, NAME_CHARS_MAX)]);
         names.chain(numbers).collect::<Vec<String>>()
     };
     let headers = NUMBER_HEADERS.map(str::to_owned);

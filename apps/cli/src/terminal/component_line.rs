@@ -8,7 +8,7 @@
 use serde_json::Value;
 use turnwire_event::ContentBlock;
 
-use crate::terminal::sanitize::line;
+use crate::terminal::sanitize::sanitized_line;
 use crate::terminal::wording::counted;
 
 /// The largest number of items that are named.
@@ -26,13 +26,13 @@ pub(crate) fn collection(kind: &str, items: &[Value]) -> String {
         (false, 0) => names.join(", "),
         (false, more) => format!("{} and {more} more", names.join(", ")),
     };
-    format!("▪ {}: {text}", line(kind, NAME_CHARS_MAX))
+    format!("▪ {}: {text}", sanitized_line(kind, NAME_CHARS_MAX))
 }
 
 /// The line of a component that `tool` rendered.
 pub(crate) fn component(component: &Value, tool: &str) -> String {
     let default = tool.strip_prefix("render_").unwrap_or(tool);
-    let kind = line(
+    let kind = sanitized_line(
         component["type"].as_str().unwrap_or(default),
         NAME_CHARS_MAX,
     );
@@ -65,7 +65,7 @@ fn name(item: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     })?;
-    Some(line(&name, NAME_CHARS_MAX))
+    Some(sanitized_line(&name, NAME_CHARS_MAX))
 }
 
 #[cfg(test)]

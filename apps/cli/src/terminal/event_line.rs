@@ -8,7 +8,7 @@ use turnwire_event::{Body, ContentBlock, Event, Message, MessageId};
 
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
-use crate::terminal::sanitize::{TextSanitizer, line};
+use crate::terminal::sanitize::{TextSanitizer, sanitized_line};
 use crate::terminal::wording::{code_name, text_of};
 
 const SUMMARY_CHARS_MAX: usize = 160;
@@ -45,7 +45,7 @@ impl EventLinePrinter {
             quiet(&event.timestamp.to_string()[11..23]),
             self.color.tint(tone(&event.body), kind),
         );
-        let summary = line(&summary(&event.body), SUMMARY_CHARS_MAX);
+        let summary = sanitized_line(&summary(&event.body), SUMMARY_CHARS_MAX);
         let mut out = format!("{}{head} {} {summary}", self.end_text(), event.actor);
         out.truncate(out.trim_end().len());
         out.push('\n');
@@ -63,7 +63,7 @@ impl EventLinePrinter {
         let role = self.color.tint(TextTone::Strong, &code_name(message.role));
         let mut out = format!("{}{role}\n{}", self.end_text(), indented(&message.content));
         for component in component_line::lines(&message.content) {
-            out += &format!("  {}\n", line(&component, SUMMARY_CHARS_MAX));
+            out += &format!("  {}\n", sanitized_line(&component, SUMMARY_CHARS_MAX));
         }
         out
     }
@@ -169,11 +169,11 @@ fn summary(body: &Body) -> String {
         Body::BusHandlerWarning(b) => words!(b.subscription_name, b.reason, b.count),
         Body::DispatchTraced(b) if b.intent_count == 0 => "no sub-agents".to_owned(),
         Body::DispatchTraced(b) => {
-            let outcomes = join(&b.outcomes, |one| {
+            let outcomes = join(&b.outcomes, |invocation| {
                 words!(
-                    one.sub_agent_id,
-                    code_name(one.outcome),
-                    one.latency_ms,
+                    invocation.sub_agent_id,
+                    code_name(invocation.outcome),
+                    invocation.latency_ms,
                     "ms"
                 )
             });

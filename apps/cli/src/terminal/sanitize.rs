@@ -1,13 +1,14 @@
-//! Text from a model made safe for a terminal.
+//! Makes text from a model safe for a terminal.
 //!
 //! A model may write escape sequences that move the cursor, change the title or hide text, and
-//! marks that change the direction of writing. None of them reaches the terminal. A sequence may be
-//! split over several deltas, so [`TextSanitizer`] keeps its state between them. A sequence without
-//! an end is given up after a limit, so that it cannot hide the rest of the answer.
+//! marks that change the direction of writing. [`TextSanitizer`] removes them all. A sequence may
+//! be split over several deltas, so the sanitizer keeps its state between deltas. A sequence
+//! without an end counts as text after [`SEQUENCE_CHARS_MAX`] characters, so that it cannot hide
+//! the rest of the answer.
 
 use std::borrow::Cow;
 
-/// A longer sequence is treated as text again.
+/// The maximum length of an escape sequence; the characters after it count as text.
 const SEQUENCE_CHARS_MAX: usize = 1_024;
 
 /// The state of a [`TextSanitizer`] between two characters.
@@ -15,23 +16,26 @@ const SEQUENCE_CHARS_MAX: usize = 1_024;
 enum EscapeState {
     #[default]
     Text,
+    /// After ESC.
     Escape,
-    /// In `ESC [ …`, until its final character.
-    Control(usize),
-    /// In a title, a link or another string, until BEL or `ESC \`.
-    String(usize),
-    /// After ESC in a string.
-    StringEscape,
+    /// In a control sequence (CSI, `ESC [ …`), until its final character. Counts its characters.
+    Csi(usize),
+    /// In a control string (OSC, DCS, SOS, PM or APC: a title, a link …), until BEL or `ESC \`.
+    /// Counts its characters.
+    ControlString(usize),
+    /// After ESC in a control string.
+    ControlStringEscape,
 }
 
-/// Sanitizes one stream of text.
+/// Removes escape sequences from one stream of text, delta by delta.
 #[derive(Debug, Default)]
 pub(crate) struct TextSanitizer {
     state: EscapeState,
 }
 
 impl TextSanitizer {
-    /// `text` without escape sequences and hidden characters. Newlines and tabs stay.
+    /// `text`, the next part of the stream, without escape sequences and hidden characters.
+    /// Newlines and tabs stay.
     pub(crate) fn clean(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
@@ -45,36 +49,39 @@ impl TextSanitizer {
     }
 }
 
-/// `text` sanitized, on one line, cut after `chars_max` characters.
-pub(crate) fn line(text: &str, chars_max: usize) -> String {
+/// A sanitized `text` on one line: each run of whitespace becomes a space. A text of more than
+/// `chars_max` characters is cut there and ends with `…`.
+pub(crate) fn sanitized_line(text: &str, chars_max: usize) -> String {
     let clean = TextSanitizer::default().clean(text);
-    let flat = clean.split_whitespace().collect::<Vec<_>>().join(" ");
-    match flat.char_indices().nth(chars_max) {
-        None => flat,
-        Some((at, _)) => format!("{}…", &flat[..at]),
+    let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(chars_max) {
+        None => line,
+        Some((cut, _)) => format!("{}…", &line[..cut]),
     }
 }
 
-/// A line of JSON for output; `is_terminal` escapes hidden characters.
+/// `json` and a newline. For a terminal, hidden characters are escaped.
 pub(crate) fn json_line(json: &[u8], is_terminal: bool) -> Vec<u8> {
     let mut line = match is_terminal {
-        true => self::json(json).into_owned(),
+        true => escape_hidden(json).into_owned(),
         false => json.to_vec(),
     };
     line.push(b'\n');
     line
 }
 
-/// The same JSON, with escapes for hidden characters that JSON allows in strings.
-fn json(text: &[u8]) -> Cow<'_, [u8]> {
-    let Ok(text) = str::from_utf8(text) else {
-        return Cow::Owned(text.escape_ascii().collect());
+/// The same JSON value, with hidden characters escaped as `\uXXXX`. Bytes that are not UTF-8 are
+/// escaped as ASCII.
+fn escape_hidden(json: &[u8]) -> Cow<'_, [u8]> {
+    let Ok(text) = str::from_utf8(json) else {
+        return Cow::Owned(json.escape_ascii().collect());
     };
-    let is_unescaped = |c: char| c >= '\u{7f}' && is_hidden(c);
-    if !text.contains(is_unescaped) {
+    // JSON does not allow characters below U+0020 in strings: they are escaped already.
+    let needs_escape = |c: char| c >= '\u{7f}' && is_hidden(c);
+    if !text.contains(needs_escape) {
         return Cow::Borrowed(text.as_bytes());
     }
-    let escaped = text.chars().map(|c| match is_unescaped(c) {
+    let escaped = text.chars().map(|c| match needs_escape(c) {
         true => format!("\\u{:04x}", u32::from(c)),
         false => c.to_string(),
     });
@@ -82,38 +89,38 @@ fn json(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 impl EscapeState {
-    /// The state after `c`, and true if `c` is text.
+    /// The state after `c`, and false if `c` belongs to a sequence that ESC or a C1 character has
+    /// started. The C1 character itself counts as text here; [`is_hidden`] is true for it.
     fn step(self, c: char) -> (Self, bool) {
         match (self, c) {
-            (Self::String(_), '\u{1b}') => (Self::StringEscape, false),
+            (Self::ControlString(_), '\u{1b}') => (Self::ControlStringEscape, false),
             (_, '\u{1b}') => (Self::Escape, false),
-            (Self::Text, _) => (Self::begin(c), true),
-            (Self::Escape, '[') => (Self::Control(0), false),
-            (Self::Escape, ']' | 'P' | 'X' | '^' | '_') => (Self::String(0), false),
-            // Two-character sequences, with intermediates before the second.
+            (Self::Text, _) => (Self::after_text(c), true),
+            (Self::Escape, '[') => (Self::Csi(0), false),
+            (Self::Escape, ']' | 'P' | 'X' | '^' | '_') => (Self::ControlString(0), false),
+            // ESC, any number of intermediate characters, and a final character.
             (Self::Escape, ' '..='/') => (Self::Escape, false),
             (Self::Escape, '0'..='~') => (Self::Text, false),
-            (Self::Escape, _) => (Self::begin(c), true),
-            (Self::Control(_), '@'..='~') => (Self::Text, false),
-            (Self::Control(n), ' '..='?') if n < SEQUENCE_CHARS_MAX => {
-                (Self::Control(n + 1), false)
+            (Self::Escape, _) => (Self::after_text(c), true),
+            (Self::Csi(_), '@'..='~') => (Self::Text, false),
+            (Self::Csi(n), ' '..='?') if n < SEQUENCE_CHARS_MAX => (Self::Csi(n + 1), false),
+            (Self::Csi(_), _) => (Self::after_text(c), true),
+            (Self::ControlString(_), '\u{7}' | '\u{9c}') => (Self::Text, false),
+            (Self::ControlString(n), _) if n < SEQUENCE_CHARS_MAX && c != '\n' => {
+                (Self::ControlString(n + 1), false)
             }
-            (Self::Control(_), _) => (Self::begin(c), true),
-            (Self::String(_), '\u{7}' | '\u{9c}') => (Self::Text, false),
-            (Self::String(n), _) if n < SEQUENCE_CHARS_MAX && c != '\n' => {
-                (Self::String(n + 1), false)
-            }
-            (Self::String(_), _) => (Self::begin(c), true),
-            (Self::StringEscape, '\\') => (Self::Text, false),
-            (Self::StringEscape, _) => (Self::String(0), false),
+            (Self::ControlString(_), _) => (Self::after_text(c), true),
+            (Self::ControlStringEscape, '\\') => (Self::Text, false),
+            (Self::ControlStringEscape, _) => (Self::ControlString(0), false),
         }
     }
 
-    /// The one-character forms of the same sequences.
-    fn begin(c: char) -> Self {
+    /// The state after `c` outside of a sequence. A C1 control character starts a sequence like ESC
+    /// and a second character: U+009B is `ESC [`.
+    fn after_text(c: char) -> Self {
         match c {
-            '\u{9b}' => Self::Control(0),
-            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => Self::String(0),
+            '\u{9b}' => Self::Csi(0),
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => Self::ControlString(0),
             _ => Self::Text,
         }
     }
@@ -158,9 +165,9 @@ mod tests {
 
     #[test]
     fn sequence_split_over_deltas_is_removed() {
-        let mut cleaner = TextSanitizer::default();
+        let mut sanitizer = TextSanitizer::default();
         let parts = ["a\u{1b}", "[3", "1mb\u{1b}]0;t", "itle\u{1b}", "\\c"];
-        let shown: String = parts.iter().map(|part| cleaner.clean(part)).collect();
+        let shown: String = parts.iter().map(|part| sanitizer.clean(part)).collect();
         assert_eq!(shown, "abc");
     }
 
@@ -177,7 +184,7 @@ mod tests {
         let hidden = "\u{7f}\u{80}\u{9b}2J\u{9f}\u{61c}\u{200e}\u{202e}\u{2069}\u{1b}[1m\r\n\"\\";
         let value = serde_json::json!({ hidden: [hidden, "é 漢 👩‍🚀"], "n": 1.5 });
         let text = value.to_string();
-        let safe = json(text.as_bytes());
+        let safe = escape_hidden(text.as_bytes());
         let safe = str::from_utf8(&safe).expect("text");
         assert!(!safe.contains(is_hidden), "{safe:?}");
         assert!(safe.contains("\\u007f\\u0080\\u009b2J"), "{safe}");
@@ -185,12 +192,12 @@ mod tests {
         let again: serde_json::Value = serde_json::from_str(safe).expect("JSON");
         assert_eq!(again, value);
         let plain = b"{\r\n\t\"a\": 1}";
-        assert!(matches!(json(plain), Cow::Borrowed(same) if same == plain));
+        assert!(matches!(escape_hidden(plain), Cow::Borrowed(same) if same == plain));
     }
 
     #[test]
     fn line_is_joined_and_cut() {
-        assert_eq!(line("a\nb\t  c", 10), "a b c");
-        assert_eq!(line("éééé", 3), "ééé…");
+        assert_eq!(sanitized_line("a\nb\t  c", 10), "a b c");
+        assert_eq!(sanitized_line("éééé", 3), "ééé…");
     }
 }

@@ -56,7 +56,7 @@ pub(crate) struct DispatchStep<'a> {
     pub(crate) time_left: Duration,
 }
 
-/// A result that is retained for later turns.
+/// A tool result of a sub-agent, as text, for the prompts of sub-agents in later turns.
 pub(crate) struct RetainedNote {
     sub_agent_id: String,
     text: String,
@@ -98,12 +98,13 @@ impl DispatchStep<'_> {
         for (request, sub_agent) in calls {
             self.resolve(&request).await?;
             let instantiated = self.instantiate(&step_id, request, sub_agent, defers_faults);
-            let (position, one, invocation) = instantiated.await?;
+            let (position, pending_invocation, invocation) = instantiated.await?;
             last_position = Some(position);
-            works.push(self.work(&one, invocation));
-            pending.insert(one.tool_use_id.to_string(), one);
+            works.push(self.work(&pending_invocation, invocation));
+            let key = pending_invocation.tool_use_id.to_string();
+            pending.insert(key, pending_invocation);
         }
-        // When the last position is durable, all before it are: from here on they may act.
+        // When the last position is durable, all before it are: the sub-agents may act from here on.
         if let Some(position) = last_position {
             self.context.emitter.committed(position).await?;
         }
@@ -111,18 +112,19 @@ impl DispatchStep<'_> {
             StepRun::start(&*step_id, works).expect("every tool use has an id of its own");
         let mut errors = Vec::new();
         while let Some(slot) = run.next().await {
-            let Some(one) = pending.remove(&slot.key.result_key) else {
+            let Some(invocation) = pending.remove(&slot.key.result_key) else {
                 continue;
             };
-            let ended = slot.outcome;
-            let result =
-                end_invocation(self.context, self.spans, &one, ended, dispatch_start).await?;
+            let (context, spans) = (self.context, self.spans);
+            let ended = end_invocation(context, spans, &invocation, slot.outcome, dispatch_start);
+            let result = ended.await?;
             results.push(result.message);
+            let sub_agent_id = invocation.sub_agent_id();
             notes.extend(result.notes.into_iter().map(|text| RetainedNote {
-                sub_agent_id: one.sub_agent_id().to_owned(),
+                sub_agent_id: sub_agent_id.to_owned(),
                 text,
             }));
-            let added = failures.add(self.context, one.sub_agent_id(), result.failures, intent);
+            let added = failures.add(context, sub_agent_id, result.outcome, intent);
             errors.extend(added.await?);
         }
         self.end_step(&mut run, errors, failures).await?;
@@ -223,7 +225,7 @@ impl DispatchStep<'_> {
             invocation_id,
             emitter: Arc::new(emitter),
             wait_meter: Arc::new(WaitMeter::default()),
-            started: Instant::now(),
+            started_at: Instant::now(),
         };
         let invocation = Invocation {
             tool_context: tool_context_of(

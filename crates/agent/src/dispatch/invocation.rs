@@ -33,10 +33,10 @@ use crate::tool_call::execute::{ToolOutcome, run_tools};
 use crate::tool_call::summary::summary;
 use crate::tool_call::tool_request::{decline_excess, split_excess, tool_requests};
 
-/// The most characters of a result that is retained for later turns: a few dozen lines.
+/// The most characters of a tool result in [`SubAgentAnswer::notes`]: a few dozen lines.
 const NOTE_CHARS_MAX: usize = 2_000;
-/// The most retained results of one invocation: more than any answer needs, few enough not to
-/// displace everything else that a sub-agent remembers.
+/// The most [`SubAgentAnswer::notes`] of one invocation: more than any answer needs, few enough not
+/// to displace everything else that a sub-agent remembers.
 const NOTES_MAX: usize = 4;
 /// The most bytes of an answer that the orchestrator gets: dozens of pages.
 const ANSWER_BYTES_MAX: usize = 65_536;
@@ -71,7 +71,7 @@ pub(crate) struct SubAgentAnswer {
     pub(crate) text: String,
     /// True if some of its data was incomplete.
     pub(crate) has_caveat: bool,
-    /// Results that are retained for later turns.
+    /// Tool results, as text, for the prompts of sub-agents in later turns.
     pub(crate) notes: Vec<String>,
 }
 

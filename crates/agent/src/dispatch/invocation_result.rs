@@ -1,5 +1,10 @@
-//! Step 5 of a dispatch: the result of an invocation, emitted and given to the orchestrator's
-//! model. Calls and tools that the sub-agent left open are ended first.
+//! Step 5 of a [dispatch](super::dispatch_step): emits the end of an invocation and makes its
+//! result for the orchestrator's model.
+//!
+//! ```text
+//! answer:   subagent.completed ─▶ tool.completed
+//! failure:  the ends of open model calls and tools ─▶ subagent.failed ─▶ tool.failed
+//! ```
 
 use std::sync::Arc;
 
@@ -38,7 +43,7 @@ pub(crate) struct PendingInvocation {
     pub(crate) invocation_id: InvocationId,
     pub(crate) emitter: Arc<SubAgentEmitter>,
     pub(crate) wait_meter: Arc<WaitMeter>,
-    pub(crate) started: Instant,
+    pub(crate) started_at: Instant,
 }
 
 impl PendingInvocation {
@@ -47,52 +52,57 @@ impl PendingInvocation {
     }
 }
 
-/// How an invocation ended, for the turn.
+/// Whether an invocation ended with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlotStatus {
-    /// With a complete answer.
+pub(crate) enum InvocationStatus {
+    /// The sub-agent answered with all its data.
     Complete,
-    /// With an answer that lacks data.
+    /// The sub-agent answered, but some of its data was missing.
     Incomplete,
+    /// The sub-agent gave no answer.
     Failed,
 }
 
-/// The failures of an invocation.
-pub(crate) struct SlotFailures {
-    pub(crate) status: SlotStatus,
-    /// Failures of data services that were reported to clients.
-    pub(crate) reported: Vec<TurnError>,
-    /// Failures of data services that were deferred.
-    pub(crate) deferred: Vec<TurnError>,
+/// How an invocation ended, for [`TurnFailures`](super::turn_failures::TurnFailures).
+pub(crate) struct InvocationOutcome {
+    pub(crate) status: InvocationStatus,
+    /// Failures of data services that clients were sent during the invocation.
+    pub(crate) reported_errors: Vec<TurnError>,
+    /// Failures of data services that no client was sent yet (see [`SubAgentEmitter::defer`]).
+    pub(crate) deferred_errors: Vec<TurnError>,
 }
 
-/// The result of an invocation.
+/// The result of an invocation, from [`end_invocation`].
 pub(crate) struct InvocationResult {
-    /// The result for the orchestrator's model.
+    /// The tool result for the orchestrator's model.
     pub(crate) message: Arc<ModelMessage>,
-    pub(crate) failures: SlotFailures,
-    /// Results that are retained for later turns.
+    pub(crate) outcome: InvocationOutcome,
+    /// Tool results, as text, for the prompts of sub-agents in later turns.
     pub(crate) notes: Vec<String>,
 }
 
-/// Ends a [`PendingInvocation`]: emits its end and records the overhead of the dispatch, measured
-/// from `dispatch_start`.
+/// Ends a [`PendingInvocation`] whose slot has finished with `slot_outcome`: emits its end, and
+/// records the metric of the dispatch overhead, the time since `dispatch_start` without the waits
+/// for models and tools.
 pub(crate) async fn end_invocation(
     context: &AgentContext<'_>,
     spans: &TurnSpans,
     invocation: &PendingInvocation,
-    ended: SlotOutcome<SubAgentAnswer, InvocationError>,
+    slot_outcome: SlotOutcome<SubAgentAnswer, InvocationError>,
     dispatch_start: Instant,
 ) -> EmitResult<InvocationResult> {
     let trace = spans.child();
     let sub_agent_id = invocation.sub_agent_id();
     let span_id = &trace.span_id;
     let span = tracing::info_span!("dispatch.result", sub_agent_id, span_id);
-    // An invocation that was dropped was waiting, and its waiting time is unknown.
-    let is_measured = matches!(ended, SlotOutcome::Filled(_) | SlotOutcome::Failed(_));
-    let emitted = emit_end(context, invocation, ended, &trace).instrument(span);
-    let result = emitted.await?;
-    if is_measured {
+    // A future that was dropped or panicked has not added its last wait to the meter.
+    let is_wait_known = matches!(
+        slot_outcome,
+        SlotOutcome::Filled(_) | SlotOutcome::Failed(_)
+    );
+    let ended = close_and_emit_end(context, invocation, slot_outcome, &trace).instrument(span);
+    let result = ended.await?;
+    if is_wait_known {
         let waited = invocation.wait_meter.total();
         let overhead = dispatch_start.elapsed().saturating_sub(waited);
         let vertical = &invocation.sub_agent.vertical;
@@ -104,28 +114,31 @@ pub(crate) async fn end_invocation(
     Ok(result)
 }
 
-async fn emit_end(
+/// Closes the emitter of the sub-agent, then emits the end of the invocation in the span `trace`.
+async fn close_and_emit_end(
     context: &AgentContext<'_>,
     invocation: &PendingInvocation,
-    ended: SlotOutcome<SubAgentAnswer, InvocationError>,
+    slot_outcome: SlotOutcome<SubAgentAnswer, InvocationError>,
     trace: &Arc<TraceContext>,
 ) -> EmitResult<InvocationResult> {
     // From here on no event of the sub-agent gets through, even if some of its tasks still run.
     let record = invocation.emitter.close();
-    let (status, answer) = match ended {
-        SlotOutcome::Filled(answer) => (SlotStatus::Complete, Ok(answer)),
+    let (status, answer) = match slot_outcome {
+        SlotOutcome::Filled(answer) => (InvocationStatus::Complete, Ok(answer)),
         SlotOutcome::Failed(InvocationError::Incomplete(answer)) => {
-            (SlotStatus::Incomplete, Ok(answer))
+            (InvocationStatus::Incomplete, Ok(answer))
         }
-        // Only the session refuses, and it ends the turn itself.
+        // Only the session refuses events, and only when it ends the turn itself.
         SlotOutcome::Failed(InvocationError::Refused) => return Err(EmitRefusal::Ended),
-        SlotOutcome::Failed(InvocationError::Failed(class)) => (SlotStatus::Failed, Err(class)),
+        SlotOutcome::Failed(InvocationError::Failed(class)) => {
+            (InvocationStatus::Failed, Err(class))
+        }
         SlotOutcome::Panicked => {
             let sub_agent_id = invocation.sub_agent_id();
             tracing::error!(sub_agent_id, "a sub-agent panicked");
-            (SlotStatus::Failed, Err(AgentErrorClass::Internal))
+            (InvocationStatus::Failed, Err(AgentErrorClass::Internal))
         }
-        SlotOutcome::TimedOut => (SlotStatus::Failed, Err(AgentErrorClass::Timeout)),
+        SlotOutcome::TimedOut => (InvocationStatus::Failed, Err(AgentErrorClass::Timeout)),
     };
     let result_emitter = ResultEmitter {
         context,
@@ -141,17 +154,18 @@ async fn emit_end(
     };
     Ok(InvocationResult {
         message,
-        failures: SlotFailures {
+        outcome: InvocationOutcome {
             status,
-            reported: record.errors,
-            deferred: record.deferred_faults.iter().map(envelope_error).collect(),
+            reported_errors: record.errors,
+            deferred_errors: record.deferred_faults.iter().map(envelope_error).collect(),
         },
         notes,
     })
 }
 
-/// A result of the sub-agent `id` that only the orchestrator may read.
-fn private_result(context: &AgentContext<'_>, id: &str, result: &ModelMessage) -> NewMessage {
+/// The message that stores `result`, the tool result of the sub-agent `id`. Only the orchestrator
+/// may read it.
+fn private_message(context: &AgentContext<'_>, id: &str, result: &ModelMessage) -> NewMessage {
     let metadata = message_metadata::of_sub_agent(id);
     context.new_message(
         result.role,
@@ -161,7 +175,8 @@ fn private_result(context: &AgentContext<'_>, id: &str, result: &ModelMessage) -
     )
 }
 
-/// Gives each of `calls`, which are not executed, `reason` as its result.
+/// Declines each of `calls` without running its sub-agent: emits `tool.failed`, and returns
+/// `reason` as the tool result for the orchestrator's model.
 pub(crate) async fn decline_sub_agents(
     context: &AgentContext<'_>,
     calls: Vec<SubAgentCall>,
@@ -170,60 +185,64 @@ pub(crate) async fn decline_sub_agents(
     let mut results = Vec::with_capacity(calls.len());
     for (request, sub_agent) in calls {
         let result = tool_result(request.id, Err(reason.to_owned()));
-        let message = private_result(context, &sub_agent.id, &result);
+        let message = private_message(context, &sub_agent.id, &result);
         emit_declined(context, &request, ToolErrorClass::InvalidInput, message).await?;
         results.push(Arc::new(result));
     }
     Ok(results)
 }
 
-/// Emits the end of one invocation.
+/// Emits the events that end one invocation.
 struct ResultEmitter<'a> {
     context: &'a AgentContext<'a>,
     invocation: &'a PendingInvocation,
+    /// The span of the events.
     trace: &'a Arc<TraceContext>,
 }
 
 impl ResultEmitter<'_> {
+    /// Emits the end of an invocation with an `answer`, and returns the tool result.
     async fn complete(
         &self,
-        status: SlotStatus,
+        status: InvocationStatus,
         answer: &SubAgentAnswer,
         record: &InvocationRecord,
     ) -> EmitResult<Arc<ModelMessage>> {
         let invocation = self.invocation;
         let (outcome, outcome_name) = match status {
-            SlotStatus::Complete => (DispatchOutcome::Success, "success"),
-            SlotStatus::Incomplete | SlotStatus::Failed => {
+            InvocationStatus::Complete => (DispatchOutcome::Success, "success"),
+            InvocationStatus::Incomplete | InvocationStatus::Failed => {
                 (DispatchOutcome::StatusError, "status_error")
             }
         };
-        let completed = Body::SubagentCompleted(SubagentCompleted {
+        let subagent_completed = Body::SubagentCompleted(SubagentCompleted {
             invocation_id: invocation.invocation_id,
             sub_agent_id: invocation.sub_agent_id().to_owned(),
             tool_use_id: invocation.tool_use_id,
             outcome,
-            latency_ms: millis(invocation.started.elapsed()),
+            latency_ms: millis(invocation.started_at.elapsed()),
             status_events: record.status_count,
         });
-        self.emit(self.sub_agent(), completed, None).await?;
+        self.emit(self.sub_agent_actor(), subagent_completed, None)
+            .await?;
         let mut content = json!({"text": answer.text, "components": record.components});
         if answer.has_caveat {
             content["caveat"] = Value::Bool(true);
         }
         let json = content.to_string();
-        let completed = Body::ToolCompleted(ToolCompleted {
+        let tool_completed = Body::ToolCompleted(ToolCompleted {
             tool_use_id: invocation.tool_use_id,
             tool_name: invocation.tool_name.clone(),
             tool_type: ToolType::SubAgent,
-            duration_ms: millis(invocation.started.elapsed()),
+            duration_ms: millis(invocation.started_at.elapsed()),
             // Only the orchestrator may read the answer (D-46).
             result_summary: format!("{outcome_name}, {} bytes", json.len()),
             result_sha256: sha256_hex(json.as_bytes()),
         });
-        self.emit_tool_end(completed, Ok(content)).await
+        self.emit_tool_end(tool_completed, Ok(content)).await
     }
 
+    /// Emits the end of an invocation without an answer, and returns the tool result.
     async fn fail(
         &self,
         class: AgentErrorClass,
@@ -231,32 +250,34 @@ impl ResultEmitter<'_> {
     ) -> EmitResult<Arc<ModelMessage>> {
         let invocation = self.invocation;
         self.end_open_work(class, record).await?;
-        let failed = Body::SubagentFailed(SubagentFailed {
+        let subagent_failed = Body::SubagentFailed(SubagentFailed {
             invocation_id: invocation.invocation_id,
             sub_agent_id: invocation.sub_agent_id().to_owned(),
             tool_use_id: invocation.tool_use_id,
-            latency_ms: millis(invocation.started.elapsed()),
+            latency_ms: millis(invocation.started_at.elapsed()),
             error_class: class,
             status_events: record.status_count,
         });
-        self.emit(self.sub_agent(), failed, None).await?;
-        let failed = Body::ToolFailed(ToolFailed {
+        self.emit(self.sub_agent_actor(), subagent_failed, None)
+            .await?;
+        let tool_failed = Body::ToolFailed(ToolFailed {
             tool_use_id: invocation.tool_use_id,
             tool_name: invocation.tool_name.clone(),
             tool_type: ToolType::SubAgent,
             error_class: tool_error_class(class),
-            // Set by the session, which sees the whole turn.
+            // The session sets this: it knows whether the log has the `tool.called`.
             called: false,
         });
-        let for_model = format!(
+        let reason = format!(
             "The {} assistant could not answer. Say so in your own words; do not name causes or \
              codes.",
             invocation.sub_agent_id()
         );
-        self.emit_tool_end(failed, Err(for_model)).await
+        self.emit_tool_end(tool_failed, Err(reason)).await
     }
 
-    /// Ends the calls and tools that were left open: every pair is closed before its parent.
+    /// Emits the end of each model call and tool that the sub-agent left open, before the
+    /// sub-agent's own end: whatever starts inside a sub-agent ends inside it.
     async fn end_open_work(&self, class: AgentErrorClass, record: &InvocationRecord) -> EmitResult {
         for call_id in &record.open_calls {
             let failed = Body::LlmCallFailed(CallFailed {
@@ -268,7 +289,7 @@ impl ResultEmitter<'_> {
                     _ => LlmErrorClass::Internal,
                 },
             });
-            self.emit(self.sub_agent(), failed, None).await?;
+            self.emit(self.sub_agent_actor(), failed, None).await?;
         }
         let error_class = tool_error_class(class);
         for tool in &record.open_tools {
@@ -290,20 +311,21 @@ impl ResultEmitter<'_> {
         Ok(())
     }
 
-    /// Emits the end of the tool use that started the invocation, with its result.
+    /// Emits `body`, the end of the tool use that started the invocation, and stores and returns
+    /// its tool result.
     async fn emit_tool_end(
         &self,
         body: Body,
         result: Result<Value, String>,
     ) -> EmitResult<Arc<ModelMessage>> {
         let result = tool_result(self.invocation.tool_use_id, result);
-        let message = private_result(self.context, self.invocation.sub_agent_id(), &result);
+        let message = private_message(self.context, self.invocation.sub_agent_id(), &result);
         let actor = Actor::tool(&self.invocation.tool_name);
         self.emit(actor, body, Some(message)).await?;
         Ok(Arc::new(result))
     }
 
-    fn sub_agent(&self) -> Actor {
+    fn sub_agent_actor(&self) -> Actor {
         Actor::subagent(self.invocation.sub_agent_id())
     }
 

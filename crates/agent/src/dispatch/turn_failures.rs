@@ -10,7 +10,7 @@ use turnwire_event::code::TurnStatus;
 use turnwire_event::port::TurnOutcome;
 use turnwire_event::{Actor, Body};
 
-use super::invocation_result::{SlotFailures, SlotStatus};
+use super::invocation_result::{InvocationOutcome, InvocationStatus};
 use super::turn_binding::DispatchIntent;
 use crate::resources::agent_context::{AgentContext, EmitResult};
 
@@ -67,13 +67,14 @@ impl TurnFailures {
         self.is_degraded = true;
     }
 
-    /// Adds the [`SlotFailures`] of the sub-agent `id`: pending if the turn is about this sub-agent
-    /// alone, reported at once otherwise. Returns the errors that the end of a fan-out must list.
+    /// Adds the failures in the [`InvocationOutcome`] of the sub-agent `id`: pending if the turn is
+    /// about this sub-agent alone, reported at once otherwise. Returns the errors that the end of a
+    /// fan-out must list.
     pub(crate) async fn add(
         &mut self,
         context: &AgentContext<'_>,
         id: &str,
-        failures: SlotFailures,
+        outcome: InvocationOutcome,
         intent: DispatchIntent,
     ) -> EmitResult<Vec<TurnError>> {
         let on_axis = |axis: u8, error: TurnError| AxisFailure {
@@ -81,10 +82,11 @@ impl TurnFailures {
             axis,
             sub_agent_id: Some(id.to_owned()),
         };
-        let mut errors = failures.reported;
+        let mut errors = outcome.reported_errors;
         self.is_degraded |= !errors.is_empty();
-        let deferred = failures.deferred.into_iter().map(|error| on_axis(2, error));
-        if failures.status == SlotStatus::Incomplete {
+        let deferred = outcome.deferred_errors.into_iter();
+        let deferred = deferred.map(|error| on_axis(2, error));
+        if outcome.status == InvocationStatus::Incomplete {
             // The first caused the others; clients that stop at an error see only one.
             self.pending.extend(deferred);
             return Ok(errors);
@@ -93,7 +95,7 @@ impl TurnFailures {
             self.is_degraded = true;
             failure.report(context).await?;
         }
-        if failures.status == SlotStatus::Complete {
+        if outcome.status == InvocationStatus::Complete {
             return Ok(Vec::new());
         }
         let failure = on_axis(1, TurnError::sub_agent(id));

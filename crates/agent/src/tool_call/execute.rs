@@ -40,7 +40,7 @@ pub(crate) struct ToolOutcome {
     /// The result as the model gets it.
     pub(crate) message: Arc<ModelMessage>,
     pub(crate) tool_type: ToolType,
-    /// True if the result is retained for later turns.
+    /// True if the result is for the prompts of sub-agents in later turns, too.
     pub(crate) is_retained: bool,
     pub(crate) result: Result<Value, ToolFailure>,
 }

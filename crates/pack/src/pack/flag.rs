@@ -31,7 +31,7 @@ impl FeatureFlag {
             FlagRollout::On => true,
             FlagRollout::Off => false,
             FlagRollout::Share(share) => point(&self.name, principal) < *share,
-            FlagRollout::Principals(listed) => listed.iter().any(|one| one == principal),
+            FlagRollout::Principals(listed) => listed.iter().any(|name| name == principal),
         }
     }
 }

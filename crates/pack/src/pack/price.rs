@@ -1,6 +1,6 @@
 //! Prices of models.
 
-/// The price of a model, in USD for a million tokens.
+/// The price of a model, in USD per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelPrice {
     /// The price of input tokens.
@@ -13,7 +13,7 @@ pub struct ModelPrice {
     pub cache_write: f64,
 }
 
-/// Each [`ModelPrice`] by model: `provider:model`, or a prefix with `*`.
+/// Each [`ModelPrice`] by model: `provider:model`, or a prefix that ends with `*`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceTable {
     /// Names and prices, sorted by name; names are unique.
@@ -21,18 +21,18 @@ pub struct PriceTable {
 }
 
 impl PriceTable {
-    /// The price of a model: that of its own name, else of the longest prefix.
+    /// The price of a model: that of its exact name, else of its longest prefix.
     pub fn of(&self, model: &str) -> Option<ModelPrice> {
-        let fit = |(name, _): &&(String, ModelPrice)| match name.strip_suffix('*') {
-            Some(beginning) => model.starts_with(beginning),
+        let matches = |(name, _): &&(String, ModelPrice)| match name.strip_suffix('*') {
+            Some(prefix) => model.starts_with(prefix),
             None => model == name,
         };
-        // A whole name is as long as the model, and one with `*` behind it longer by one.
+        // An exact name ranks above every prefix, even above a prefix of the same length.
         let rank = |(name, _): &&(String, ModelPrice)| match name.strip_suffix('*') {
-            Some(beginning) => (0, beginning.len()),
+            Some(prefix) => (0, prefix.len()),
             None => (1, name.len()),
         };
-        let best = self.entries.iter().filter(fit).max_by_key(rank);
+        let best = self.entries.iter().filter(matches).max_by_key(rank);
         best.map(|(_, price)| *price)
     }
 }

@@ -61,22 +61,22 @@ pub struct ParamsDef {
     pub temperature: Option<f64>,
     /// The token budget for reasoning.
     pub thinking_tokens: Option<u32>,
-    /// The reasoning effort, in the vendor's word.
+    /// The reasoning effort, as the vendor names it.
     pub effort: Option<String>,
-    /// Fields that are added to the request as they are, over those above.
+    /// Fields that are added to the request unchanged. They override the parameters above.
     pub extra: Map<String, Value>,
 }
 
 /// Timeouts of a model call; `None` for the server's setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeoutsDef {
-    /// Until the connection is open.
+    /// The maximum time until the connection is open.
     pub connect_ms: Option<u64>,
-    /// Until the first byte of the response.
+    /// The maximum time until the first byte of the response.
     pub first_byte_ms: Option<u64>,
-    /// Between two chunks of the response.
+    /// The maximum time between two chunks of the response.
     pub idle_ms: Option<u64>,
-    /// For the whole response.
+    /// The maximum time for the whole response.
     pub total_ms: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ pub struct TimeoutsDef {
 pub struct RetriesDef {
     /// The maximum number of attempts, including the first.
     pub attempts: Option<u32>,
-    /// The pause before the second attempt; it doubles.
+    /// The pause before the second attempt. It doubles with each further attempt.
     pub base_ms: Option<u64>,
     /// The longest pause between attempts.
     pub max_ms: Option<u64>,
@@ -103,7 +103,7 @@ pub struct ProviderDef {
     pub headers: Vec<(String, String)>,
     /// Parameters of all models of the provider.
     pub params: ParamsDef,
-    /// Parameters of single models, over [`Self::params`].
+    /// Parameters of single models by the vendor's model name. They override [`Self::params`].
     pub models: BTreeMap<String, ParamsDef>,
     /// Timeouts of a call to the provider.
     pub timeouts: TimeoutsDef,

@@ -18,7 +18,7 @@ use turnwire_event::message::Role;
 
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
-use crate::terminal::sanitize::{self, TextSanitizer, line};
+use crate::terminal::sanitize::{self, TextSanitizer, sanitized_line};
 
 /// The longest line that contains text from elsewhere.
 const NOTE_CHARS_MAX: usize = 400;
@@ -100,7 +100,7 @@ impl ChatScreen {
         self.end_line()?;
         self.clear()?;
         self.has_prompt = true;
-        self.write_err(&format!("{} ", line(text, NOTE_CHARS_MAX)))
+        self.write_err(&format!("{} ", sanitized_line(text, NOTE_CHARS_MAX)))
     }
 
     /// Notes that the person has typed a line: the terminal is on the next one.
@@ -144,7 +144,7 @@ impl ChatScreen {
         for text in text.lines() {
             let words = text.trim_start();
             let indent = &text[..text.len() - words.len()];
-            let text = format!("{indent}{}", line(words, NOTE_CHARS_MAX));
+            let text = format!("{indent}{}", sanitized_line(words, NOTE_CHARS_MAX));
             output += &(self.color.tint(tone, &text) + "\n");
         }
         self.write_err(&output)
@@ -165,7 +165,7 @@ impl ChatScreen {
         self.end_line()?;
         self.clear()?;
         self.has_temporary = true;
-        let text = line(text, TEMPORARY_CHARS_MAX);
+        let text = sanitized_line(text, TEMPORARY_CHARS_MAX);
         self.write_err(&self.color.tint(TextTone::Quiet, &text))
     }
 

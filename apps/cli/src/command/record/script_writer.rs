@@ -1,5 +1,5 @@
-//! Calls as a script: one rule per call, selected by agent, number and input, that gives the
-//! model's answer in the pieces in which it streamed.
+//! Writes model calls as a script: one rule per [`CallAttempt`], selected by agent, number and
+//! input, that gives the model's answer in the pieces in which it streamed.
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
@@ -13,7 +13,7 @@ use turnwire_event::row::StoredMessage;
 use turnwire_event::{ContentBlock, StopReason, Timestamp, TokenUsage};
 use turnwire_pack::yaml;
 
-use super::model_calls::{CallEnd, RecordedCall};
+use super::model_calls::{AttemptEnd, CallAttempt};
 use crate::terminal::wording::code_name;
 
 /// The most pieces of text in a script: its reader's limit, with room for everything else. Text in
@@ -29,16 +29,16 @@ const DELAY_MS_MAX: u64 = 60_000;
 const PAUSE_MS_MAX: u64 = 600_000;
 
 /// The script, and a warning for each answer that it cannot contain.
-pub(super) fn write(calls: &[RecordedCall<'_>], paced: bool) -> (String, Vec<String>) {
-    let messages = calls.iter().filter_map(|call| call.message);
+pub(super) fn write(attempts: &[CallAttempt<'_>], paced: bool) -> (String, Vec<String>) {
+    let messages = attempts.iter().filter_map(|attempt| attempt.message);
     let pieces = messages.map(|stored| ScriptedReply::new(stored).cuts.len());
     let style = ScriptStyle {
         paced,
         pieces: pieces.sum::<usize>() <= PIECES_MAX,
     };
-    let recorded = calls.iter();
+    let recorded = attempts.iter();
     let recorded: Vec<(String, Vec<Value>)> = recorded
-        .map(|call| (when(call, None).to_string(), steps(call, style)))
+        .map(|attempt| (when(attempt, None).to_string(), steps(attempt, style)))
         .collect();
     // Inputs with more than one answer are distinguished by the turn.
     let mut first_answer = HashMap::new();
@@ -51,18 +51,18 @@ pub(super) fn write(calls: &[RecordedCall<'_>], paced: bool) -> (String, Vec<Str
     let mut warnings = Vec::new();
     let mut rules: Vec<Value> = Vec::new();
     let mut written: HashMap<(&String, Option<usize>), &Vec<Value>> = HashMap::new();
-    for (call, (key, steps)) in calls.iter().zip(&recorded) {
-        let turn = ambiguous.contains(key).then_some(call.turn);
+    for (attempt, (key, steps)) in attempts.iter().zip(&recorded) {
+        let turn = ambiguous.contains(key).then_some(attempt.input_count);
         match written.entry((key, turn)) {
             Entry::Vacant(rule) => {
                 rule.insert(steps);
-                rules.push(json!({"when": when(call, turn), "steps": steps}));
+                rules.push(json!({"when": when(attempt, turn), "steps": steps}));
             }
             Entry::Occupied(rule) if *rule.get() == steps => {}
             Entry::Occupied(_) => warnings.push(format!(
                 "call {} of {} has two answers to the same input of one turn; the script has the \
                  first",
-                call.call, call.agent
+                attempt.call, attempt.agent
             )),
         }
     }
@@ -78,16 +78,16 @@ struct ScriptStyle {
     pieces: bool,
 }
 
-/// The condition of a rule.
-fn when(call: &RecordedCall<'_>, turn: Option<usize>) -> Value {
+/// The condition of the rule for an attempt.
+fn when(attempt: &CallAttempt<'_>, turn: Option<usize>) -> Value {
     // A call that succeeded at once matches every attempt: a provider may fail next time.
-    let is_retried = matches!(call.end, CallEnd::Failed { is_retried, .. } if is_retried);
+    let is_retried = matches!(attempt.end, AttemptEnd::Failed { is_retried, .. } if is_retried);
     without_nulls(json!({
-        "agent": call.agent,
-        "call": call.call,
-        "attempt": (call.attempt > 1 || is_retried).then_some(call.attempt),
-        "says": call.says,
-        "locale": is_tag(&call.locale).then_some(&call.locale),
+        "agent": attempt.agent,
+        "call": attempt.call,
+        "attempt": (attempt.attempt > 1 || is_retried).then_some(attempt.attempt),
+        "says": attempt.input,
+        "locale": is_tag(&attempt.locale).then_some(&attempt.locale),
         "turn": turn,
     }))
 }
@@ -111,24 +111,24 @@ fn is_tag(locale: &str) -> bool {
         && locale.split('-').all(is_part)
 }
 
-fn steps(call: &RecordedCall<'_>, style: ScriptStyle) -> Vec<Value> {
+fn steps(attempt: &CallAttempt<'_>, style: ScriptStyle) -> Vec<Value> {
     let mut steps = Vec::new();
-    if let Some(stored) = call.message {
+    if let Some(stored) = attempt.message {
         let message = ScriptedReply::new(stored);
         if style.paced {
-            steps.extend(message.silence(call.began));
+            steps.extend(message.silence(attempt.started_at));
         }
         for block in 0..stored.message.content.len() {
             message.block(block, style, &mut steps);
         }
     }
-    steps.push(match call.end {
-        CallEnd::Stop(reason, usage) => json!({"stop": stop(reason), "usage": cost(usage)}),
-        CallEnd::Failed { class, is_retried } => {
+    steps.push(match attempt.end {
+        AttemptEnd::Completed(reason, usage) => json!({"stop": stop(reason), "usage": cost(usage)}),
+        AttemptEnd::Failed { class, is_retried } => {
             let retry = is_retried.then_some(true);
             without_nulls(json!({"error": code_name(class), "retry": retry}))
         }
-        CallEnd::Stalled => json!({"stall": true}),
+        AttemptEnd::Stalled => json!({"stall": true}),
     });
     steps
 }
@@ -172,9 +172,9 @@ impl<'s> ScriptedReply<'s> {
     }
 
     /// The time before the first piece, as a step.
-    fn silence(&self, began: Timestamp) -> Option<Value> {
+    fn silence(&self, started_at: Timestamp) -> Option<Value> {
         let first = self.cuts.first()?.time.as_millis();
-        let wait = first.saturating_sub(began.as_millis()).max(0);
+        let wait = first.saturating_sub(started_at.as_millis()).max(0);
         (wait > 0).then(|| json!({"pause_ms": wait.unsigned_abs().min(PAUSE_MS_MAX)}))
     }
 

@@ -61,9 +61,13 @@ impl StoredSession {
 
     /// A message of any view.
     pub(super) fn message(&self, id: MessageId) -> Option<&StoredMessage> {
-        let own = self.sub_agents.values().flatten();
-        let mut all = self.shown.iter().chain(&self.orchestrator).chain(own);
-        all.find(|one| one.message.id == id)
+        let of_sub_agents = self.sub_agents.values().flatten();
+        let mut all = self
+            .shown
+            .iter()
+            .chain(&self.orchestrator)
+            .chain(of_sub_agents);
+        all.find(|stored| stored.message.id == id)
     }
 }
 

@@ -1,5 +1,7 @@
-//! The events of a file: a JSON event per line, or a page of them, or frames of the session wire.
-//! An error names its line.
+//! Replays events from a file or from standard input.
+//!
+//! A line is an event as JSON, a page of events (`{"events": […]}`), or a frame of the session
+//! wire. Empty lines and frames without an event are skipped. An error names the file and the line.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read as _, Write};
@@ -11,35 +13,36 @@ use turnwire_event::{Event, Position, SessionId};
 
 use super::projection::WireProjection;
 
-/// The longest line: the largest page of events that a server sends.
+/// The maximum length of a line: that of the largest page of events that a server sends.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
-/// Projects every event of a file in the order of its lines.
+/// Projects every event of `input`, line by line, and writes the frames to `out`. `name` is the
+/// file name for errors.
 pub(crate) fn replay(
     name: &str,
-    lines: &mut impl BufRead,
+    input: &mut impl BufRead,
     projection: &mut WireProjection,
     out: &mut impl Write,
 ) -> Result<()> {
-    let mut last = HashMap::new();
+    let mut last_positions = HashMap::new();
     let mut line = Vec::new();
-    for number in 1u64.. {
+    for line_number in 1u64.. {
         line.clear();
-        let place = || format!("{name}:{number}");
-        let length = lines.take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        let length = length.with_context(place)?;
+        let location = || format!("{name}:{line_number}");
+        let length = input.take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        let length = length.with_context(location)?;
         if length == 0 {
             break;
         }
         ensure!(
             (length as u64) < LINE_BYTES_MAX,
-            "{name}:{number}: the line is longer than {LINE_BYTES_MAX} bytes"
+            "{name}:{line_number}: the line is longer than {LINE_BYTES_MAX} bytes"
         );
         let mut bytes = Vec::new();
-        for raw in events(&line).with_context(place)? {
+        for raw in events_of_line(&line).with_context(location)? {
             let stored = raw.get().as_bytes();
-            let event = Event::read(stored).with_context(place)?;
-            check_order(&mut last, &event).with_context(place)?;
+            let event = Event::read(stored).with_context(location)?;
+            check_order(&mut last_positions, &event).with_context(location)?;
             projection.project(stored, &event, &mut bytes);
         }
         out.write_all(&bytes)?;
@@ -47,7 +50,7 @@ pub(crate) fn replay(
     Ok(())
 }
 
-/// The fields that distinguish the kinds of lines.
+/// The fields of a line that tell an event, a page and a frame apart.
 #[derive(Deserialize)]
 struct LineShape<'a> {
     #[serde(rename = "type")]
@@ -58,8 +61,8 @@ struct LineShape<'a> {
     events: Option<Vec<&'a RawValue>>,
 }
 
-/// The events of a line.
-fn events(line: &[u8]) -> Result<Vec<&RawValue>> {
+/// The JSON of each event on a line; empty for an empty line and for a frame without an event.
+fn events_of_line(line: &[u8]) -> Result<Vec<&RawValue>> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Ok(Vec::new());
@@ -77,10 +80,14 @@ fn events(line: &[u8]) -> Result<Vec<&RawValue>> {
     })
 }
 
-/// Fails if `event` is not after the last event of its session.
-fn check_order(last: &mut HashMap<SessionId, Position>, event: &Event) -> Result<()> {
-    match last.insert(event.session_id, event.id) {
-        Some(before) if before >= event.id => bail!("{} comes after {before}", event.id),
+/// Fails if `event` is not after the previous event of its session, which `last_positions` has, and
+/// stores the position of `event` there.
+fn check_order(last_positions: &mut HashMap<SessionId, Position>, event: &Event) -> Result<()> {
+    match last_positions.insert(event.session_id, event.id) {
+        Some(previous) if previous >= event.id => {
+            let id = event.id;
+            bail!("{id} comes after {previous}; the events of a session must be in order")
+        }
         _ => Ok(()),
     }
 }
@@ -89,25 +96,25 @@ fn check_order(last: &mut HashMap<SessionId, Position>, event: &Event) -> Result
 mod tests {
     use super::*;
 
-    fn texts(line: &str) -> Vec<String> {
-        let events = events(line.as_bytes()).expect("a line");
+    fn event_texts(line: &str) -> Vec<String> {
+        let events = events_of_line(line.as_bytes()).expect("a line");
         events.iter().map(|raw| raw.get().to_owned()).collect()
     }
 
     #[test]
     fn line_is_an_event_a_frame_or_a_page() {
         let event = r#"{"id" : "evt_1","type":"text.delta"}"#;
-        assert_eq!(texts(&format!(" {event} \r\n")), [event]);
+        assert_eq!(event_texts(&format!(" {event} \r\n")), [event]);
         assert_eq!(
-            texts(&format!("{{\"type\":\"event\",\"event\":{event}}}")),
+            event_texts(&format!("{{\"type\":\"event\",\"event\":{event}}}")),
             [event]
         );
         let page = format!("{{\"events\":[{event},{event}],\"next\":null}}");
-        assert_eq!(texts(&page), [event, event]);
-        assert_eq!(texts("\n"), [""; 0]);
-        assert_eq!(texts(r#"{"type":"snapshot","messages":[]}"#), [""; 0]);
+        assert_eq!(event_texts(&page), [event, event]);
+        assert_eq!(event_texts("\n"), [""; 0]);
+        assert_eq!(event_texts(r#"{"type":"snapshot","messages":[]}"#), [""; 0]);
         for bad in ["{", "[1]", "7", "{\"type\":1}", "\u{feff}{}"] {
-            assert!(events(bad.as_bytes()).is_err(), "{bad}");
+            assert!(events_of_line(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 }

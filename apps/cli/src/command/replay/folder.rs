@@ -1,5 +1,5 @@
-//! The events of a stored session, replayed as to a client that connects late. The folder is only
-//! read, also while a server writes to it.
+//! Replays a stored session from a data folder, as a server replays it to a client that has seen no
+//! event of it. The folder is only read, also while a server writes to it.
 
 use std::io::Write;
 
@@ -14,10 +14,11 @@ use turnwire_session::read_chunk;
 use super::projection::WireProjection;
 use crate::session_source::tail;
 
-/// The number of persisted events that are read at once.
-const CHUNK: usize = 512;
+/// The maximum number of persisted events that are read at once.
+const CHUNK_EVENTS_MAX: usize = 512;
 
-/// Projects a session, or one turn of it, up to the current end of the log.
+/// Projects a session, or one `turn` of it, up to the current end of the log, and writes the frames
+/// to `out`. Fails at a damaged event, after the events before it.
 pub(crate) fn replay(
     store: &SqliteStore,
     session: SessionId,
@@ -26,12 +27,12 @@ pub(crate) fn replay(
     out: &mut impl Write,
 ) -> Result<()> {
     let tail = tail(store, session)?;
-    let in_flight = in_flight(store, session, &tail)?;
+    let in_flight = message_in_flight(store, session, &tail)?;
     let in_flight = in_flight.as_ref();
-    let (since, mut upto) = range(store, session, turn, &tail, in_flight)?;
-    let finished = projection.finished_replay();
+    let (since, mut upto) = replay_bounds(store, session, turn, &tail, in_flight)?;
+    let finished_replay = projection.finished_replay();
     let mut from = since;
-    let mut damaged = None;
+    let mut damaged_seq = None;
     while from < upto {
         let remaining = ReplayRange {
             since,
@@ -39,38 +40,39 @@ pub(crate) fn replay(
             from,
             to: upto,
         };
-        let chunk = match read_chunk(
+        let (events, chunk_end) = match read_chunk(
             store,
             session,
             remaining,
-            (CHUNK, None),
+            (CHUNK_EVENTS_MAX, None),
             in_flight,
-            finished,
+            finished_replay,
         ) {
-            // A read fails at a damaged record: replay up to it, then report it.
-            Err(ReadError::Damaged { seq, .. }) if damaged.is_none() => {
-                damaged = Some(seq);
+            // A read fails at a damaged event: replay up to it, then report it.
+            Err(ReadError::Damaged { seq, .. }) if damaged_seq.is_none() => {
+                damaged_seq = Some(seq);
                 upto = Position::persisted(tail.epoch, Seq(seq.saturating_sub(1)));
                 continue;
             }
             chunk => chunk?,
         };
         let mut bytes = Vec::new();
-        for (head, stored) in &chunk.0 {
+        for (head, stored) in &events {
             let event = Event::read(stored).with_context(|| head.position.to_string())?;
             projection.project(stored, &event, &mut bytes);
         }
         out.write_all(&bytes)?;
-        from = chunk.1;
+        from = chunk_end;
     }
-    match damaged {
+    match damaged_seq {
         None => Ok(()),
         Some(seq) => bail!("record {seq} does not match its hash; see `turnwire verify`"),
     }
 }
 
-/// The range to replay: everything that is stored, or one turn.
-fn range(
+/// The positions `(since, upto)` of the events to replay: those after `since`, up to and including
+/// `upto`. They are all stored events, or those of `turn`.
+fn replay_bounds(
     store: &SqliteStore,
     session: SessionId,
     turn: Option<TurnId>,
@@ -78,7 +80,7 @@ fn range(
     in_flight: Option<&MessageFold>,
 ) -> Result<(Position, Position)> {
     let since = Position::persisted(tail.epoch, tail.low);
-    // The text of the message in flight is after the last record.
+    // The deltas of the message in flight are after the last persisted event.
     let mut cuts = in_flight.iter().flat_map(|fold| fold.cuts.iter().rev());
     let last_cut = cuts.find(|cut| cut.at.seq <= tail.seq);
     let upto = last_cut.map_or(tail.position(), |cut| cut.at.max(tail.position()));
@@ -91,20 +93,20 @@ fn range(
     let row = store.turn(id)?.map(|(_, row)| row);
     let row = row.filter(|row| row.session_id == session);
     let row = row.with_context(|| format!("there is no turn {id} in this session"))?;
-    let before = Seq(row.started.seq.0.saturating_sub(1));
-    let since = since.max(Position::persisted(tail.epoch, before));
+    let seq_before_turn = Seq(row.started.seq.0.saturating_sub(1));
+    let since = since.max(Position::persisted(tail.epoch, seq_before_turn));
     Ok((since, row.ended.map_or(upto, |end| upto.min(end))))
 }
 
-/// The [`MessageFold`] of the message in flight, as far as it is stored, unless it starts after the
-/// tail.
-fn in_flight(
+/// The message that the session's open turn was streaming at `tail`, rebuilt from its checkpoints.
+/// `None` if no turn is open or the message started after `tail`.
+fn message_in_flight(
     store: &SqliteStore,
     session: SessionId,
     tail: &LogTail,
 ) -> Result<Option<MessageFold>> {
-    let open = store.open_turns()?;
-    let Some(turn) = open.iter().find(|turn| turn.session_id == session) else {
+    let open_turns = store.open_turns()?;
+    let Some(turn) = open_turns.iter().find(|turn| turn.session_id == session) else {
         return Ok(None);
     };
     let fold = MessageFold::from_parts(&store.message_checkpoints(turn.id)?);

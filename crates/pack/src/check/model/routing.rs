@@ -267,17 +267,18 @@ impl RoutingCheck<'_, '_> {
 
 /// True if `first` matches every turn that `then` matches.
 fn covers(first: &RoutingCondition, then: &RoutingCondition) -> bool {
-    fn lists<T>(first: &[T], then: &[T], is_of: impl Fn(&T, &T) -> bool) -> bool {
-        let within = |one: &T| first.iter().any(|any| is_of(one, any));
-        first.is_empty() || !then.is_empty() && then.iter().all(within)
+    // An empty list matches every value.
+    fn covers_list<T>(first: &[T], then: &[T], is_covered: impl Fn(&T, &T) -> bool) -> bool {
+        let is_in_first = |value: &T| first.iter().any(|cover| is_covered(value, cover));
+        first.is_empty() || !then.is_empty() && then.iter().all(is_in_first)
     }
-    let same = |one: &String, any: &String| one == any;
-    lists(&first.tenants, &then.tenants, same)
-        && lists(&first.agents, &then.agents, same)
-        && lists(&first.locales, &then.locales, |one, any| {
-            is_variant(one, any)
+    let is_equal = |value: &String, cover: &String| value == cover;
+    covers_list(&first.tenants, &then.tenants, is_equal)
+        && covers_list(&first.agents, &then.agents, is_equal)
+        && covers_list(&first.locales, &then.locales, |tag, cover| {
+            is_variant(tag, cover)
         })
-        && lists(&first.kinds, &then.kinds, |one, any| one == any)
+        && covers_list(&first.kinds, &then.kinds, |kind, cover| kind == cover)
         && match (first.cost_above_usd, then.cost_above_usd) {
             (None, _) => true,
             (Some(_), None) => false,
@@ -285,12 +286,12 @@ fn covers(first: &RoutingCondition, then: &RoutingCondition) -> bool {
         }
 }
 
-/// True if the language tag `one` is `any` or a variant of it.
-fn is_variant(one: &str, any: &str) -> bool {
-    let mut parts = one.split('-');
-    any.split('-').all(|any| {
+/// True if the language tag `tag` is `base` or a variant of it.
+fn is_variant(tag: &str, base: &str) -> bool {
+    let mut parts = tag.split('-');
+    base.split('-').all(|base_part| {
         parts
             .next()
-            .is_some_and(|part| part.eq_ignore_ascii_case(any))
+            .is_some_and(|part| part.eq_ignore_ascii_case(base_part))
     })
 }

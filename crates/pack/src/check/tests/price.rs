@@ -11,7 +11,7 @@ fn malformed_prices_are_refused() {
         (
             Swap(FILE, "output: 15,", ""),
             &[
-                "prices.yaml:3:23: error: `output` is missing; write: `output: …` (USD for a million output tokens, including reasoning)",
+                "prices.yaml:3:23: error: `output` is missing; write: `output: …` (USD per million output tokens, including reasoning)",
             ],
         ),
         (

@@ -29,7 +29,7 @@ fn provider_dialect_and_base_url_are_checked() {
         (
             Swap(FILE, "    base_url: \"${LLM}\"\n", ""),
             &[
-                "providers.yaml:3:5: error: `base_url` is missing; write: `base_url: …` (the base URL, as the vendor's own client takes it; `${NAME}` and `${NAME:-default}` are filled in from the environment)",
+                "providers.yaml:3:5: error: `base_url` is missing; write: `base_url: …` (the base URL, in the form that the vendor's own client expects; `${NAME}` and `${NAME:-default}` are filled in from the environment)",
             ],
         ),
         (

@@ -98,11 +98,12 @@ pub(crate) fn batched_keys<'a>(
         if entry.policy == RenderPolicy::Batch && entry.lifecycle == StatusLifecycle::Active {
             keys.push(entry.render_key.as_str());
         }
-        let of_entry = overrides.iter().filter(|one| {
-            one.policy == Some(RenderPolicy::Batch)
-                && one.target == OverrideTarget::Status(entry.id.clone())
+        let batched = overrides.iter().filter(|change| {
+            change.policy == Some(RenderPolicy::Batch)
+                && change.target == OverrideTarget::Status(entry.id.clone())
         });
-        keys.extend(of_entry.map(|one| one.render_key.as_deref().unwrap_or(&entry.render_key)));
+        let changed_keys = batched.map(|change| change.render_key.as_deref());
+        keys.extend(changed_keys.map(|key| key.unwrap_or(&entry.render_key)));
     }
     keys
 }
@@ -177,7 +178,9 @@ fn targets(
         return Some((vec![OverrideTarget::Status(name.value.clone())], ANY));
     }
     if let Some((_, types)) = OVERRIDABLE.iter().find(|(known, _)| *known == name.value) {
-        let types = types.iter().map(|one| OverrideTarget::Type(*one));
+        let types = types
+            .iter()
+            .map(|event_type| OverrideTarget::Type(*event_type));
         let allowed = match name.value == TEXT_DELTA {
             true => FORWARD_OR_BATCH,
             false => FORWARD_OR_SUPPRESS,

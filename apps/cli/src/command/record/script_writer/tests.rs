@@ -65,17 +65,21 @@ fn cut(stored: &mut StoredMessage, cuts: &[(u32, CutKind, usize)]) {
     }
 }
 
-fn call<'s>(says: &str, turn: usize, message: Option<&'s StoredMessage>) -> RecordedCall<'s> {
-    RecordedCall {
+fn call_attempt<'s>(
+    input: &str,
+    input_count: usize,
+    message: Option<&'s StoredMessage>,
+) -> CallAttempt<'s> {
+    CallAttempt {
         agent: "orchestrator".into(),
         call: 1,
         attempt: 1,
-        says: says.into(),
-        turn,
+        input: input.into(),
+        input_count,
         locale: "en".into(),
-        began: Timestamp::from_millis(900),
+        started_at: Timestamp::from_millis(900),
         message,
-        end: CallEnd::Stop(
+        end: AttemptEnd::Completed(
             StopReason::EndTurn,
             TokenUsage {
                 input_tokens: 7,
@@ -169,7 +173,7 @@ fn script_has_pieces_reasoning_tools_and_usage() {
             (2, CutKind::ToolEnd, 18),
         ],
     );
-    let (yaml, warnings) = write(&[call("hi: there", 1, Some(&stored))], false);
+    let (yaml, warnings) = write(&[call_attempt("hi: there", 1, Some(&stored))], false);
     assert_eq!(warnings, [""; 0]);
     let said = words(&played(&yaml, "hi: there", 1));
     assert_eq!(
@@ -190,36 +194,36 @@ fn script_has_pieces_reasoning_tools_and_usage() {
         "{yaml}"
     );
     assert!(!yaml.contains("delay_ms"), "{yaml}");
-    let (paced, _) = write(&[call("hi: there", 1, Some(&stored))], true);
+    let (paced, _) = write(&[call_attempt("hi: there", 1, Some(&stored))], true);
     assert!(paced.contains("pause_ms: 200"), "{paced}");
     assert!(paced.contains("delay_ms: 100"), "{paced}");
 }
 
 #[test]
 fn script_has_failures_attempts_and_stalls() {
-    let failed = |attempt, is_retried| RecordedCall {
+    let failed = |attempt, is_retried| CallAttempt {
         attempt,
-        end: CallEnd::Failed {
+        end: AttemptEnd::Failed {
             class: LlmErrorClass::RateLimited,
             is_retried,
         },
-        ..call("a", 1, None)
+        ..call_attempt("a", 1, None)
     };
     let stored = message(vec![ContentBlock::text("third")]);
-    let third = RecordedCall {
+    let third = CallAttempt {
         attempt: 3,
-        ..call("a", 1, Some(&stored))
+        ..call_attempt("a", 1, Some(&stored))
     };
-    let calls = [failed(1, true), failed(2, true), third];
-    let (yaml, _) = write(&calls, false);
+    let attempts = [failed(1, true), failed(2, true), third];
+    let (yaml, _) = write(&attempts, false);
     assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Backoff"]);
     assert_eq!(words(&played(&yaml, "a", 2)), ["RateLimited Backoff"]);
     assert_eq!(words(&played(&yaml, "a", 3)), ["third", "EndTurn 7"]);
     let (yaml, _) = write(&[failed(1, false)], false);
     assert_eq!(words(&played(&yaml, "a", 1)), ["RateLimited Never"]);
-    let stalled = RecordedCall {
-        end: CallEnd::Stalled,
-        ..call("a", 1, None)
+    let stalled = CallAttempt {
+        end: AttemptEnd::Stalled,
+        ..call_attempt("a", 1, None)
     };
     let (yaml, _) = write(&[stalled], false);
     assert!(yaml.contains("stall: true"), "{yaml}");
@@ -229,16 +233,25 @@ fn script_has_failures_attempts_and_stalls() {
 fn rules_name_the_turn_only_where_answers_differ() {
     let one = message(vec![ContentBlock::text("one")]);
     let two = message(vec![ContentBlock::text("two")]);
-    let rules = |calls: &[RecordedCall<'_>]| {
-        let (yaml, warnings) = write(calls, false);
+    let rules = |attempts: &[CallAttempt<'_>]| {
+        let (yaml, warnings) = write(attempts, false);
         let rules = yaml.lines().filter(|line| line.starts_with("- ")).count();
         (rules, yaml.contains("turn: "), warnings.len())
     };
-    let twice = [call("a", 1, Some(&one)), call("a", 3, Some(&one))];
+    let twice = [
+        call_attempt("a", 1, Some(&one)),
+        call_attempt("a", 3, Some(&one)),
+    ];
     assert_eq!(rules(&twice), (1, false, 0));
-    let apart = [call("a", 1, Some(&one)), call("a", 3, Some(&two))];
+    let apart = [
+        call_attempt("a", 1, Some(&one)),
+        call_attempt("a", 3, Some(&two)),
+    ];
     assert_eq!(rules(&apart), (2, true, 0));
-    let lost = [call("a", 1, Some(&one)), call("a", 1, Some(&two))];
+    let lost = [
+        call_attempt("a", 1, Some(&one)),
+        call_attempt("a", 1, Some(&two)),
+    ];
     assert_eq!(rules(&lost), (1, true, 1));
 }
 
@@ -260,7 +273,7 @@ proptest! {
             })
             .collect();
         cut(&mut stored, &ends);
-        let (yaml, _) = write(&[call(&says, 1, Some(&stored))], false);
+        let (yaml, _) = write(&[call_attempt(&says, 1, Some(&stored))], false);
         let mut said = words(&played(&yaml, &says, 1));
         prop_assert_eq!(said.pop(), Some("EndTurn 7".to_owned()));
         prop_assert_eq!(said, pieces);
