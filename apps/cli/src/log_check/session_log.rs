@@ -15,7 +15,7 @@ use turnwire_event::{
 };
 use turnwire_log::chain::ChainHash;
 
-use crate::log_check::turn_rules::TurnRules;
+use crate::log_check::turn_verifier::TurnVerifier;
 
 /// A broken rule of the log, from a [`LogVerifier`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub(crate) struct LogVerifier {
     session: SessionId,
     /// The time of the last event.
     time: Option<Timestamp>,
-    turns: TurnRules,
+    turns: TurnVerifier,
     messages: HashMap<MessageId, Message>,
     result_hashes: HashMap<ToolUseId, String>,
     verdict: LogVerdict,
@@ -73,7 +73,7 @@ impl LogVerifier {
         Self {
             session,
             time: None,
-            turns: TurnRules::default(),
+            turns: TurnVerifier::default(),
             result_hashes: messages.values().flat_map(result_hashes).collect(),
             messages,
             verdict: LogVerdict {
@@ -126,7 +126,7 @@ impl LogVerifier {
         self.time = Some(head.timestamp);
         // An event of a type that this program does not know has its position and hash checked only.
         if let Ok(event) = Event::read(bytes) {
-            for what in self.turns.take(head.turn_id, &event.body) {
+            for what in self.turns.check(head.turn_id, &event.body) {
                 self.violate(id, what);
             }
             self.check_content(id, &event.body);
@@ -135,7 +135,7 @@ impl LogVerifier {
 
     fn begin(&mut self, id: Position) {
         self.verdict.first = id.seq.0;
-        self.turns.is_trimmed = id.seq != Seq(1);
+        self.turns.is_log_trimmed = id.seq != Seq(1);
         let seed = ChainHash::seed(self.session);
         if id.seq == Seq(1) && self.verdict.hash != seed {
             self.violate(id, "the chain does not begin with the session's id");
@@ -193,15 +193,15 @@ impl LogVerifier {
     }
 
     pub(crate) fn finish(mut self) -> LogVerdict {
-        let open = self.turns.open.len() as u64;
-        if open > 1 {
+        let unfinished = self.turns.unfinished.len() as u64;
+        if unfinished > 1 {
             let last = self.verdict.last.map(|last| last.to_string());
-            let what = format!("{open} turns are in flight at once");
+            let what = format!("{unfinished} turns are in flight at once");
             self.violate(last.unwrap_or_default(), what);
         }
         LogVerdict {
-            turns: (self.turns.ended, open),
-            tools: self.turns.tools,
+            turns: (self.turns.ended_turn_count, unfinished),
+            tools: self.turns.ended_tool_count,
             ..self.verdict
         }
     }

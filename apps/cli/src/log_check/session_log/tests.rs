@@ -331,7 +331,9 @@ fn tools_end_once_and_before_the_terminal() {
     let denied = of(&[started(), tool_called(), tool_failed(false), completed()]);
     assert_eq!(
         denied,
-        [format!("04 {TOOL} was called, but its end denies it")]
+        [format!(
+            "04 {TOOL} was called, but its tool.failed says that it was not"
+        )]
     );
     let call = of(&[started(), call_started(), completed()]);
     assert_eq!(call, [format!("04 model call {CALL} has not ended")]);
