@@ -7,16 +7,16 @@ use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::content::sha256_hex;
 use turnwire_event::{Body, ContentBlock, Event, Message, Role, ToolUseId, TurnId};
 
-use crate::regression::test_case::{ExpectedSubAgent, ExpectedTool, ExpectedTurn};
+use crate::regression::test_case::{CalledSubAgent, CalledTool, TurnResult};
 use crate::terminal::wording::code_name;
 
-/// A turn of a log, with its result in the form of an [`ExpectedTurn`].
+/// A turn of a log, with its [`TurnResult`].
 #[derive(Debug)]
 pub(crate) struct ObservedTurn {
     pub(crate) id: TurnId,
     pub(crate) started: TurnStarted,
     /// `None` while the turn runs.
-    pub(crate) result: Option<ExpectedTurn>,
+    pub(crate) result: Option<TurnResult>,
 }
 
 /// The turns that start in `events`, in order.
@@ -32,7 +32,7 @@ pub(crate) fn turns(events: &[Event], messages: &[Message]) -> Vec<ObservedTurn>
         ObservedTurn {
             id,
             started: started.clone(),
-            result: ending(&events).map(|(status, error)| ExpectedTurn {
+            result: ending(&events).map(|(status, error)| TurnResult {
                 status: Some(status),
                 error,
                 ..result(&events, messages)
@@ -55,7 +55,7 @@ fn ending(events: &[&Event]) -> Option<(String, Option<String>)> {
 }
 
 /// Everything but the ending.
-fn result<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) -> ExpectedTurn {
+fn result<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) -> TurnResult {
     let mut text = String::new();
     let mut inputs = HashMap::new();
     for message in messages.filter(|message| message.role == Role::Assistant) {
@@ -69,7 +69,7 @@ fn result<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) ->
     let (mut components, mut errors, mut sub_agents) = (Vec::new(), Vec::new(), Vec::new());
     let mut sub_agent = |id: &str, end| {
         let id = id.to_owned();
-        sub_agents.push(ExpectedSubAgent { id, end });
+        sub_agents.push(CalledSubAgent { id, end });
     };
     for event in events {
         match &event.body {
@@ -84,18 +84,18 @@ fn result<'m>(events: &[&Event], messages: impl Iterator<Item = &'m Message>) ->
     components.sort();
     errors.sort();
     sub_agents.sort();
-    ExpectedTurn {
+    TurnResult {
         text: Some(text),
         tools: Some(tools(events, &inputs)),
         sub_agents: Some(sub_agents),
         statuses: Some(statuses(events)),
         components: Some(components),
         errors: Some(errors),
-        ..ExpectedTurn::default()
+        ..TurnResult::default()
     }
 }
 
-fn tools(events: &[&Event], inputs: &HashMap<ToolUseId, String>) -> Vec<ExpectedTool> {
+fn tools(events: &[&Event], inputs: &HashMap<ToolUseId, String>) -> Vec<CalledTool> {
     let mut summaries = HashMap::new();
     let mut tools = Vec::new();
     for event in events {
@@ -114,7 +114,7 @@ fn tools(events: &[&Event], inputs: &HashMap<ToolUseId, String>) -> Vec<Expected
             ),
             _ => continue,
         };
-        tools.push(ExpectedTool {
+        tools.push(CalledTool {
             name: name.clone(),
             input: summaries.get(&id).cloned(),
             input_sha256: inputs.get(&id).cloned(),
