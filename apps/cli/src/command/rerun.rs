@@ -27,7 +27,7 @@ use crate::{connect, regression::observed, terminal::sanitize};
 const MESSAGE_CHARS_MAX: usize = 60;
 /// The most characters of a difference in the report.
 const DIFFERENCE_CHARS_MAX: usize = 400;
-/// The time that a turn may take to end after the command cancelled it for exceeding the time limit.
+/// The time that a turn may take to end after it was cancelled for exceeding the time limit.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs the case; the exit code is 1 if a turn is not as expected.
@@ -80,8 +80,9 @@ impl RerunSession {
     async fn run(&mut self, turn: &CaseTurn) -> Result<Vec<CaseDifference>> {
         let request = submit_request(turn);
         let accepted = self.client.submit(self.session, &request).await?;
-        let mut progress = TurnProgress::new(accepted.turn_id, &turn.expect);
-        let ended = tokio::time::timeout(self.turn_timeout, self.wait_for_end(&mut progress)).await;
+        let mut cancel_trigger = CancelTrigger::new(accepted.turn_id, &turn.expect);
+        let ended =
+            tokio::time::timeout(self.turn_timeout, self.wait_for_end(&mut cancel_trigger)).await;
         let is_timed_out = ended.is_err();
         if let Ok(result) = ended {
             result?;
@@ -89,7 +90,8 @@ impl RerunSession {
             // The turn may have ended just now, so an error of the cancel request is ignored.
             let reason = Some("rerun: it takes too long");
             let _ = self.client.cancel(accepted.turn_id, reason).await;
-            let ended = tokio::time::timeout(STOP_TIMEOUT, self.wait_for_end(&mut progress)).await;
+            let ended =
+                tokio::time::timeout(STOP_TIMEOUT, self.wait_for_end(&mut cancel_trigger)).await;
             ended.context("the turn exceeded the time limit and did not stop")??;
         }
         let observed = self.turn_result(&accepted).await?;
@@ -107,8 +109,8 @@ impl RerunSession {
         Ok(differences)
     }
 
-    /// Waits for the end of the turn, and cancels the turn when [`TurnProgress`] says so.
-    async fn wait_for_end(&mut self, progress: &mut TurnProgress) -> Result<()> {
+    /// Waits for the end of the turn, and cancels the turn when [`CancelTrigger`] says so.
+    async fn wait_for_end(&mut self, cancel_trigger: &mut CancelTrigger) -> Result<()> {
         loop {
             let item = self.watch.next().await?;
             let WatchItem::Event(received) = item.context("the session was deleted")? else {
@@ -117,14 +119,16 @@ impl RerunSession {
             let Some(event) = received.parse() else {
                 continue;
             };
-            match progress.apply(&event) {
+            match cancel_trigger.apply(&event) {
                 NextStep::Wait => {}
                 NextStep::Return => return Ok(()),
-                NextStep::Cancel => match self.client.cancel(progress.turn, Some("rerun")).await {
-                    // A problem code means that the turn has just ended; its terminal follows.
-                    Err(error) if error.code().is_none() => return Err(error.into()),
-                    _ => {}
-                },
+                NextStep::Cancel => {
+                    match self.client.cancel(cancel_trigger.turn, Some("rerun")).await {
+                        // A problem code means that the turn has just ended; its terminal follows.
+                        Err(error) if error.code().is_none() => return Err(error.into()),
+                        _ => {}
+                    }
+                }
             }
         }
     }
@@ -164,11 +168,10 @@ fn submit_request(turn: &CaseTurn) -> TurnSubmit {
     }
 }
 
-/// Decides when to cancel a running turn, from the counts of its output so far.
-struct TurnProgress {
+/// Decides when to cancel a running turn: once its output reaches the counts that the case expects.
+struct CancelTrigger {
     turn: TurnId,
-    /// The counts at which to cancel. `None` if the case does not expect a cancelled turn, or after
-    /// the cancel.
+    /// `None` if the case does not expect a cancelled turn, or if the turn was cancelled already.
     cancel_at: Option<OutputCounts>,
     reached: OutputCounts,
 }
@@ -188,7 +191,7 @@ enum NextStep {
     Return,
 }
 
-impl TurnProgress {
+impl CancelTrigger {
     fn new(turn: TurnId, expected: &TurnResult) -> Self {
         let is_cancelled = expected.status.as_deref() == Some("cancelled");
         let tools = || expected.tools.iter().flatten();
@@ -206,7 +209,7 @@ impl TurnProgress {
         }
     }
 
-    /// Counts an event.
+    /// Counts an event and returns the step that follows.
     fn apply(&mut self, event: &Event) -> NextStep {
         if event.turn_id != Some(self.turn) {
             return NextStep::Wait;

@@ -22,8 +22,8 @@ use crate::terminal::sanitize;
 /// The interval of checks that standard output still has a reader.
 const READER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs until the session is deleted or the reader closes the pipe; for a data folder, until the end
-/// of the log.
+/// Runs until the session is deleted or the reader closes the pipe; for a data folder, until the
+/// end of the log.
 pub(crate) async fn run(args: &TailArgs) -> Result<()> {
     let mut out = EventOutput {
         json: args.source.json,
@@ -46,8 +46,8 @@ async fn follow_server(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
         true => json!({"include_worker_sessions": true}),
         false => json!("preset:full"),
     };
-    // The session of the last printed event. With `--workers` events come from several sessions, and
-    // a line announces each change.
+    // The session of the last printed event. With `--workers` events come from several sessions,
+    // and a line announces each change.
     let mut session = args.source.session;
     let mut watch = connect::client(&args.source.client)?.watch(session, filter, start);
     let mut is_disconnected = false;
@@ -122,8 +122,8 @@ struct EventOutput {
 }
 
 impl EventOutput {
-    /// True if the reader has closed standard output. An idle tail writes nothing, so no write would
-    /// fail.
+    /// True if the reader has closed standard output. Polls, because an idle tail writes nothing
+    /// that could fail.
     fn is_closed(&self) -> bool {
         let stdout = io::stdout();
         let mut fds = [PollFd::new(&stdout, PollFlags::empty())];

@@ -45,8 +45,8 @@ pub(crate) struct UnfinishedTurn {
 }
 
 impl TurnVerifier {
-    /// Checks the next event and returns its violations; `turn_id` is `None` for an event outside of
-    /// turns.
+    /// Checks the next event and returns its violations; `turn_id` is `None` for an event that
+    /// belongs to no turn.
     pub(crate) fn check(&mut self, turn_id: Option<TurnId>, body: &Body) -> Vec<String> {
         let Some(id) = turn_id else {
             return Vec::new();
@@ -174,8 +174,8 @@ impl UnfinishedTurn {
         });
     }
 
-    /// Ends a tool and returns the number of ended calls: 0 for a violation, or for a tool that failed
-    /// before it was called (D-87) and so has no `tool.called`.
+    /// Ends a tool and returns the number of ended calls: 0 for a violation, and for a tool that
+    /// failed before it was called (D-87) and so has no `tool.called`.
     fn end_tool(&mut self, id: ToolUseId, was_called: bool, violations: &mut Vec<String>) -> u64 {
         match (self.tools.insert(id, false), was_called) {
             (Some(true), true) => return 1,
@@ -190,7 +190,8 @@ impl UnfinishedTurn {
         0
     }
 
-    /// Checks that all work has ended, and that exactly a turn with a cancel request ends as cancelled.
+    /// Checks that all work has ended, and that a turn ends as cancelled if and only if a cancel was
+    /// requested.
     fn check_terminal(&self, body: &Body, violations: &mut Vec<String>) {
         let running_tools = self.tools.iter().filter(|(_, is_running)| **is_running);
         violations

@@ -95,8 +95,8 @@ pub(crate) struct TurnResult {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CalledTool {
     pub(crate) name: String,
-    /// The `input_summary` of `tool.called`; only a size if a sub-agent called the tool. Absent if the
-    /// tool ended before it was called.
+    /// The `input_summary` of `tool.called`; only a size if a sub-agent called the tool. Absent if
+    /// the tool failed before it was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<String>,
     /// The SHA-256 hash of the input; absent if a sub-agent called the tool.
