@@ -1,5 +1,5 @@
 //! The checker behind `turnwire verify`. It reads a log's bytes and shares no code with the server
 //! but the types.
 
-pub(crate) mod turn_rules;
+pub(crate) mod turn_verifier;
 pub(crate) mod session_log;

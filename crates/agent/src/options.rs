@@ -1,59 +1,63 @@
-//! The settings of an agent: its model and the bounds of its work.
+//! The settings of an agent: its model, its limits, and the retries of its model calls.
 
 use std::time::Duration;
 
 use turnwire_event::port::HistoryBudget;
 
-/// Retries of a model call that failed before its first output.
+/// How a model call that failed before its first output is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryOptions {
-    /// Attempts of one model for one call, the first included. A failure that lasts longer than
-    /// three attempts is seldom a matter of seconds.
+    /// The most attempts of one call with one model, the first included. A failure that outlasts
+    /// three attempts seldom ends within seconds.
     pub attempts: u32,
-    /// The longest delay before the second attempt; it doubles with each further attempt.
-    pub base: Duration,
-    /// The longest delay before any attempt.
-    pub max: Duration,
+    /// The upper bound of the random delay before the second attempt; doubles with each further
+    /// attempt.
+    pub base_delay: Duration,
+    /// The bound at which the doubling stops. A delay that the provider asks for may be longer.
+    pub max_delay: Duration,
 }
 
 impl Default for RetryOptions {
     fn default() -> Self {
         Self {
             attempts: 3,
-            base: Duration::from_millis(500),
-            max: Duration::from_secs(8),
+            base_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(8),
         }
     }
 }
 
-/// The settings of an agent.
+/// The settings of one agent, an orchestrator or a sub-agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentOptions {
     /// The name of the model, `provider:model`.
     pub model: String,
+    /// The system prompt.
     pub system: Option<String>,
-    /// How much of the session's history the model is sent.
+    /// The limits of the history that is sent to the model.
     pub history: HistoryBudget,
-    /// The most model calls of one turn. Real work seldom takes ten; a model that still calls tools
-    /// after 32 is in a loop and costs money.
+    /// The most model calls of the orchestrator in one turn, and of a sub-agent in one invocation.
+    /// Real work seldom takes ten; a model that still calls tools after 32 is in a loop and costs
+    /// money.
     pub calls_max: u32,
-    /// The most tools that one message may call; further calls are declined. Models call a handful.
+    /// The most tools that one message may call; further calls are declined. Models rarely call more
+    /// than a handful.
     pub tool_calls_max: usize,
     /// The most tokens, input and output, of all model calls of a turn, sub-agents included:
     /// several times the context window of the largest model.
     pub turn_tokens_max: u64,
-    /// The most USD that all model calls of a turn may cost; `None` for no bound.
+    /// The most USD that all model calls of a turn may cost; `None` for no limit.
     pub turn_cost_max_usd: Option<f64>,
-    /// [`RetryOptions`] of a model that has none of its own.
+    /// The [`RetryOptions`] of a model whose provider sets none.
     pub retries: RetryOptions,
-    /// The timeout of a tool that has none of its own.
+    /// The timeout of a tool that sets none.
     pub tool_timeout: Duration,
-    /// The most characters of a tool's input or result in an event.
+    /// The most characters of the summary of a tool's input or result in an event.
     pub summary_chars_max: usize,
-    /// The most bytes of one tool result as JSON: as much as the whole history may have.
+    /// The most bytes of one tool result as JSON: as many as the default history limit.
     pub result_bytes_max: usize,
-    /// The most bytes of one message: escaped six-fold, the worst that JSON can do, a message still
-    /// fits the largest frame of 16 MiB.
+    /// The most bytes of one message. JSON escapes make text at most six times as long, so that a
+    /// message of 2 MiB still fits the largest frame of 16 MiB.
     pub message_bytes_max: usize,
 }
 

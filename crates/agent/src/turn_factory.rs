@@ -295,8 +295,8 @@ impl TurnFactory {
         let millis = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
         RetryOptions {
             attempts: provider.retries.attempts.unwrap_or(default.attempts),
-            base: millis(provider.retries.base_ms, default.base),
-            max: millis(provider.retries.max_ms, default.max),
+            base_delay: millis(provider.retries.base_ms, default.base_delay),
+            max_delay: millis(provider.retries.max_ms, default.max_delay),
         }
     }
 

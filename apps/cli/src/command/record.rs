@@ -46,7 +46,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<()> {
     }
     let turns = turns(&stored)?;
     let count = counted(turns.len() as u64, "turn");
-    let case = RegressionCase::new(args.session.to_string(), turns).write()?;
+    let case = RegressionCase::new(args.session.to_string(), turns).to_yaml()?;
     let default = || PathBuf::from(args.session.to_string());
     let dir = args.out.clone().unwrap_or_else(default);
     // The files contain the conversation, so only their owner can read them.
@@ -112,7 +112,7 @@ fn input(started: &TurnStarted) -> CaseInput {
     let texts = started.input.iter().filter_map(ContentBlock::as_text);
     let mut texts: Vec<String> = texts.map(str::to_owned).collect();
     match texts.len() {
-        1 => CaseInput::One(texts.remove(0)),
-        _ => CaseInput::Many(texts),
+        1 => CaseInput::Text(texts.remove(0)),
+        _ => CaseInput::TextBlocks(texts),
     }
 }

@@ -1,4 +1,4 @@
-//! `turnwire tail`: the events of a session, as JSON or as lines for a person.
+//! `turnwire tail`: prints the events of a session, as JSON or as lines for a person.
 //!
 //! Events go to standard output and the state of the connection to standard error, so that a pipe
 //! carries only events. The command ends quietly when its reader closes the pipe.
@@ -19,24 +19,25 @@ use crate::terminal::event_line::EventLinePrinter;
 use crate::terminal::output::unless_closed;
 use crate::terminal::sanitize;
 
-/// The interval in which an idle tail checks that standard output still has a reader.
-const READER_CHECK: Duration = Duration::from_secs(1);
+/// The interval of checks that standard output still has a reader.
+const READER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs until the session is deleted, the reader closes the pipe or, for a folder, the log ends.
+/// Runs until the session is deleted or the reader closes the pipe; for a data folder, until the
+/// end of the log.
 pub(crate) async fn run(args: &TailArgs) -> Result<()> {
     let mut out = EventOutput {
         json: args.source.json,
         printer: EventLinePrinter::new(ColorMode::of_stdout()),
     };
     let result = match &args.source.data {
-        None => follow(args, &mut out).await,
-        Some(_) => read(args, &mut out).await,
+        None => follow_server(args, &mut out).await,
+        Some(_) => print_folder(args, &mut out).await,
     };
     unless_closed(result).with_context(|| connect::context(&args.source))
 }
 
-/// Prints the events of a server as they happen.
-async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
+/// Prints the events that the server sends, and reconnects when the connection is lost.
+async fn follow_server(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     let start = match args.from {
         StartPosition::After(at) => WatchStart::After(at),
         StartPosition::Now => WatchStart::Live,
@@ -45,11 +46,12 @@ async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
         true => json!({"include_worker_sessions": true}),
         false => json!("preset:full"),
     };
-    // The session of the last event: with workers, a line announces that it changes.
+    // The session of the last printed event. With `--workers` events come from several sessions,
+    // and a line announces each change.
     let mut session = args.source.session;
     let mut watch = connect::client(&args.source.client)?.watch(session, filter, start);
-    let mut was_lost = false;
-    let mut reader_check = tokio::time::interval(READER_CHECK);
+    let mut is_disconnected = false;
+    let mut reader_check = tokio::time::interval(READER_CHECK_INTERVAL);
     loop {
         let item = tokio::select! {
             item = watch.next() => item?,
@@ -61,26 +63,27 @@ async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
         match item {
             None => break,
             Some(WatchItem::Connected { .. }) => {
-                if std::mem::take(&mut was_lost) {
+                if std::mem::take(&mut is_disconnected) {
                     eprintln!("connected again");
                 }
             }
             Some(WatchItem::Lost { reason, retry_in }) => {
-                was_lost = true;
-                out.note("")?;
+                is_disconnected = true;
+                // Ends a line of text before the message on standard error.
+                out.write_note("")?;
                 let ms = retry_in.as_millis();
-                eprintln!("lost the server ({reason}); again in {ms} ms");
+                eprintln!("lost the server ({reason}); trying again in {ms} ms");
             }
             Some(WatchItem::Event(event)) => {
                 if session != event.session_id && !out.json {
                     session = event.session_id;
-                    out.note(&format!("-- {session}\n"))?;
+                    out.write_note(&format!("-- {session}\n"))?;
                 }
-                out.event(&event.raw)?;
+                out.write_event(&event.raw)?;
             }
-            Some(WatchItem::Snapshot(snapshot)) if out.json => out.raw(&snapshot.raw)?,
+            Some(WatchItem::Snapshot(snapshot)) if out.json => out.write_json(&snapshot.raw)?,
             Some(WatchItem::Snapshot(snapshot)) => {
-                out.note(&format!("snapshot at {}\n", snapshot.position))?;
+                out.write_note(&format!("snapshot at {}\n", snapshot.position))?;
                 for message in &snapshot.messages {
                     let text = out.printer.message(message);
                     out.write(text.as_bytes())?;
@@ -92,8 +95,8 @@ async fn follow(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     Ok(())
 }
 
-/// Prints the log of a data folder up to its end.
-async fn read(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
+/// Prints the stored log of a data folder, without a server.
+async fn print_folder(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     let source = connect::source(&args.source)?;
     let mut since = match args.from {
         StartPosition::After(at) => Some(at),
@@ -102,7 +105,7 @@ async fn read(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     loop {
         let page = source.events(args.source.session, since).await?;
         for (bytes, _) in &page.events {
-            out.event(bytes)?;
+            out.write_event(bytes)?;
         }
         page.check_damage()?;
         if page.next.is_none() {
@@ -112,13 +115,15 @@ async fn read(args: &TailArgs, out: &mut EventOutput) -> Result<()> {
     }
 }
 
+/// Writes events to standard output, as JSON or as lines for a person.
 struct EventOutput {
     json: bool,
     printer: EventLinePrinter,
 }
 
 impl EventOutput {
-    /// True if the reader has closed standard output; otherwise only a write would show it.
+    /// True if the reader has closed standard output. Polls, because an idle tail writes nothing
+    /// that could fail.
     fn is_closed(&self) -> bool {
         let stdout = io::stdout();
         let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
@@ -126,26 +131,26 @@ impl EventOutput {
         polled.is_ok() && fds[0].revents().contains(PollFlags::ERR)
     }
 
-    /// Writes an event, as JSON if that is selected or if the event cannot be parsed.
-    fn event(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Writes an event; an event that cannot be parsed is always written as JSON.
+    fn write_event(&mut self, bytes: &[u8]) -> Result<()> {
         match Event::read(bytes) {
             Ok(event) if !self.json => {
                 let text = self.printer.event(&event);
                 self.write(text.as_bytes())
             }
-            _ => self.raw(bytes),
+            _ => self.write_json(bytes),
         }
     }
 
-    /// Writes a line of JSON; a terminal gets hidden characters escaped.
-    fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Writes a line of JSON; invisible characters are escaped if standard output is a terminal.
+    fn write_json(&mut self, bytes: &[u8]) -> Result<()> {
         let line = sanitize::json_line(bytes, io::stdout().is_terminal());
         let end = self.printer.end_text();
         self.write(&[end.as_bytes(), &line].concat())
     }
 
-    /// Writes a note between the events, for people only.
-    fn note(&mut self, text: &str) -> Result<()> {
+    /// Ends the current line of text, then writes `text` unless the output is JSON.
+    fn write_note(&mut self, text: &str) -> Result<()> {
         let text = if self.json { "" } else { text };
         let text = format!("{}{text}", self.printer.end_text());
         self.write(text.as_bytes())

@@ -31,7 +31,7 @@ async fn verify(args: &SourceArgs) -> Result<LogVerdict> {
     let mut verifier = LogVerifier::new(session, page.previous, messages);
     loop {
         for (bytes, hash) in &page.events {
-            verifier.take(bytes, *hash);
+            verifier.check(bytes, *hash);
         }
         if let Some(seq) = page.damaged {
             verifier.damaged(seq);
@@ -48,7 +48,7 @@ fn as_text(verdict: &LogVerdict, color: ColorMode) -> String {
         let cross = color.tint(TextTone::Bad, "✗");
         let violations = verdict.violations.iter();
         return violations
-            .map(|violation| format!("{cross} {}: {}\n", violation.event, violation.what))
+            .map(|violation| format!("{cross} {}: {}\n", violation.event, violation.description))
             .collect();
     }
     let last = verdict.last.map_or(0, |last| last.seq.0);
@@ -129,7 +129,7 @@ mod tests {
     fn violation_names_its_event() {
         let violation = LogViolation {
             event: "evt_00010000000003".into(),
-            what: "does not match its hash".into(),
+            description: "does not match its hash".into(),
         };
         let verdict = verdict(vec![violation]);
         assert_eq!(

@@ -15,15 +15,16 @@ use turnwire_event::{
 };
 use turnwire_log::chain::ChainHash;
 
-use crate::log_check::turn_rules::TurnRules;
+use crate::log_check::turn_verifier::TurnVerifier;
 
 /// A broken rule of the log, from a [`LogVerifier`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LogViolation {
     /// The event that breaks the rule.
     pub(crate) event: String,
-    /// A sentence without its subject, the event.
-    pub(crate) what: String,
+    /// Completes a sentence whose subject is the event.
+    #[serde(rename = "what")]
+    pub(crate) description: String,
 }
 
 /// Checks the events of one session in order.
@@ -32,7 +33,7 @@ pub(crate) struct LogVerifier {
     session: SessionId,
     /// The time of the last event.
     time: Option<Timestamp>,
-    turns: TurnRules,
+    turns: TurnVerifier,
     messages: HashMap<MessageId, Message>,
     result_hashes: HashMap<ToolUseId, String>,
     verdict: LogVerdict,
@@ -73,7 +74,7 @@ impl LogVerifier {
         Self {
             session,
             time: None,
-            turns: TurnRules::default(),
+            turns: TurnVerifier::default(),
             result_hashes: messages.values().flat_map(result_hashes).collect(),
             messages,
             verdict: LogVerdict {
@@ -89,7 +90,7 @@ impl LogVerifier {
     }
 
     /// Checks the next event against its stored [`ChainHash`] and the events before it.
-    pub(crate) fn take(&mut self, bytes: &Bytes, stored: ChainHash) {
+    pub(crate) fn check(&mut self, bytes: &Bytes, stored: ChainHash) {
         let last = self.verdict.last;
         let expected = last.map_or(Seq(1), |last| last.seq.next());
         let head: EventHead = match serde_json::from_slice(bytes) {
@@ -126,8 +127,8 @@ impl LogVerifier {
         self.time = Some(head.timestamp);
         // An event of a type that this program does not know has its position and hash checked only.
         if let Ok(event) = Event::read(bytes) {
-            for what in self.turns.take(head.turn_id, &event.body) {
-                self.violate(id, what);
+            for description in self.turns.check(head.turn_id, &event.body) {
+                self.violate(id, description);
             }
             self.check_content(id, &event.body);
         }
@@ -135,7 +136,7 @@ impl LogVerifier {
 
     fn begin(&mut self, id: Position) {
         self.verdict.first = id.seq.0;
-        self.turns.is_trimmed = id.seq != Seq(1);
+        self.turns.is_log_trimmed = id.seq != Seq(1);
         let seed = ChainHash::seed(self.session);
         if id.seq == Seq(1) && self.verdict.hash != seed {
             self.violate(id, "the chain does not begin with the session's id");
@@ -152,7 +153,7 @@ impl LogVerifier {
 
     /// Compares the content hash of an event with the stored content.
     fn check_content(&mut self, id: Position, body: &Body) {
-        let (what, promised, stored) = match body {
+        let (content, promised, stored) = match body {
             Body::LlmCallCompleted(call) => {
                 let stored = self.message_hash(call.message_id);
                 ("message", Some(&call.content_sha256), stored)
@@ -176,7 +177,7 @@ impl LogVerifier {
         match stored {
             None => self.verdict.contents.1 += 1,
             Some(stored) if stored == *promised => self.verdict.contents.0 += 1,
-            Some(_) => self.violate(id, format!("its stored {what} does not match its hash")),
+            Some(_) => self.violate(id, format!("its stored {content} does not match its hash")),
         }
     }
 
@@ -185,23 +186,23 @@ impl LogVerifier {
         Some(content_json(&message.content).1)
     }
 
-    fn violate(&mut self, event: impl Display, what: impl Into<String>) {
+    fn violate(&mut self, event: impl Display, description: impl Into<String>) {
         self.verdict.violations.push(LogViolation {
             event: event.to_string(),
-            what: what.into(),
+            description: description.into(),
         });
     }
 
     pub(crate) fn finish(mut self) -> LogVerdict {
-        let open = self.turns.open.len() as u64;
-        if open > 1 {
+        let unfinished = self.turns.unfinished.len() as u64;
+        if unfinished > 1 {
             let last = self.verdict.last.map(|last| last.to_string());
-            let what = format!("{open} turns are in flight at once");
-            self.violate(last.unwrap_or_default(), what);
+            let description = format!("{unfinished} turns are in flight at once");
+            self.violate(last.unwrap_or_default(), description);
         }
         LogVerdict {
-            turns: (self.turns.ended, open),
-            tools: self.turns.tools,
+            turns: (self.turns.ended_turn_count, unfinished),
+            tools: self.turns.ended_tool_count,
             ..self.verdict
         }
     }

@@ -10,16 +10,16 @@ use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::content::sha256_hex;
 use turnwire_event::{Body, ContentBlock, Event, Message, Role, ToolUseId, TurnId};
 
-use crate::regression::test_case::{ExpectedSubAgent, ExpectedTool, ExpectedTurn};
+use crate::regression::test_case::{CalledSubAgent, CalledTool, TurnResult};
 use crate::terminal::wording::code_name;
 
-/// A turn that was read from a log, with its result in the form of an [`ExpectedTurn`].
+/// A turn that was read from a log, with its result in the form of an [`TurnResult`].
 #[derive(Debug)]
 pub(crate) struct ObservedTurn {
     pub(crate) id: TurnId,
     pub(crate) started: TurnStarted,
     /// `None` if the log has no terminal of the turn yet.
-    pub(crate) result: Option<ExpectedTurn>,
+    pub(crate) result: Option<TurnResult>,
 }
 
 /// The turns whose `turn.started` is in `events`, in order. `messages` are the finished messages of
@@ -36,7 +36,7 @@ pub(crate) fn turns(events: &[Event], messages: &[Message]) -> Vec<ObservedTurn>
         ObservedTurn {
             id,
             started: started.clone(),
-            result: terminal_status(&turn_events).map(|(status, error)| ExpectedTurn {
+            result: terminal_status(&turn_events).map(|(status, error)| TurnResult {
                 status: Some(status),
                 error,
                 ..result_without_status(&turn_events, turn_messages)
@@ -63,7 +63,7 @@ fn terminal_status(events: &[&Event]) -> Option<(String, Option<String>)> {
 fn result_without_status<'m>(
     events: &[&Event],
     messages: impl Iterator<Item = &'m Message>,
-) -> ExpectedTurn {
+) -> TurnResult {
     let mut text = String::new();
     let mut input_hashes = HashMap::new();
     for message in messages.filter(|message| message.role == Role::Assistant) {
@@ -77,7 +77,7 @@ fn result_without_status<'m>(
     let (mut components, mut errors, mut sub_agents) = (Vec::new(), Vec::new(), Vec::new());
     let mut push_sub_agent = |id: &str, end| {
         let id = id.to_owned();
-        sub_agents.push(ExpectedSubAgent { id, end });
+        sub_agents.push(CalledSubAgent { id, end });
     };
     for event in events {
         match &event.body {
@@ -98,20 +98,20 @@ fn result_without_status<'m>(
     components.sort();
     errors.sort();
     sub_agents.sort();
-    ExpectedTurn {
+    TurnResult {
         text: Some(text),
         tools: Some(ended_tools(events, &input_hashes)),
         sub_agents: Some(sub_agents),
         statuses: Some(tool_statuses(events)),
         components: Some(components),
         errors: Some(errors),
-        ..ExpectedTurn::default()
+        ..TurnResult::default()
     }
 }
 
 /// The tool uses that ended, sorted; `input_hashes` has the SHA-256 of each input. A tool that was
 /// not executed has no `tool.called` and thus no `input`.
-fn ended_tools(events: &[&Event], input_hashes: &HashMap<ToolUseId, String>) -> Vec<ExpectedTool> {
+fn ended_tools(events: &[&Event], input_hashes: &HashMap<ToolUseId, String>) -> Vec<CalledTool> {
     let mut input_summaries = HashMap::new();
     let mut tools = Vec::new();
     for event in events {
@@ -130,7 +130,7 @@ fn ended_tools(events: &[&Event], input_hashes: &HashMap<ToolUseId, String>) -> 
             ),
             _ => continue,
         };
-        tools.push(ExpectedTool {
+        tools.push(CalledTool {
             name: name.clone(),
             input: input_summaries.get(&id).cloned(),
             input_sha256: input_hashes.get(&id).cloned(),

@@ -1,5 +1,5 @@
-//! Prior context for a sub-agent that takes over from another (S2-017): what the last dispatch was
-//! about, in a few words that do not grow with the session.
+//! Prior context for a sub-agent that takes over from another (S2-017): a summary of the last turn
+//! that called sub-agents. Its length is bounded and does not grow with the session.
 
 use std::collections::HashSet;
 
@@ -8,63 +8,66 @@ use turnwire_event::{ContentBlock, Message, Role, ToolUseId, TurnId};
 
 use crate::resources::message_metadata::is_not_executed;
 
-/// The last turn that called sub-agents; [`Self::find`] searches it.
+/// The question and answer of the newest earlier turn that called sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PriorExchange {
+    /// The ids of the sub-agents that the turn called.
     sub_agents: Vec<String>,
     user_text: String,
     answer_text: String,
 }
 
 impl PriorExchange {
-    /// Finds the newest such turn in `history`; `resolve` maps a tool name to the sub-agent it
-    /// calls.
+    /// Searches `history` for the newest turn before `input` that called sub-agents;
+    /// `sub_agent_called_by` maps the name of a tool to the id of the sub-agent that it calls.
     pub(crate) fn find(
         history: &[Message],
         input: &TurnInput,
-        resolve: impl Fn(&str) -> Option<String>,
+        sub_agent_called_by: impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
         let declined = declined_tool_uses(history);
-        let called_by = |message: &Message| -> Vec<String> {
-            let uses = message.content.iter().filter_map(|block| match block {
-                ContentBlock::ToolUse { id, name, .. } if !declined.contains(id) => resolve(name),
+        let sub_agents_called_in = |message: &Message| -> Vec<String> {
+            let sub_agents = message.content.iter().filter_map(|block| match block {
+                ContentBlock::ToolUse { id, name, .. } if !declined.contains(id) => {
+                    sub_agent_called_by(name)
+                }
                 _ => None,
             });
-            uses.collect()
+            sub_agents.collect()
         };
         let is_earlier = |message: &&Message| message.turn_id != input.turn_id;
         let newest_first = history.iter().rev().filter(is_earlier);
-        let calling = newest_first.filter(|message| !called_by(message).is_empty());
-        let turn = calling.map(|message| message.turn_id).next()?;
-        let of_turn = history.iter().filter(|message| message.turn_id == turn);
+        let mut calls = newest_first.filter(|message| !sub_agents_called_in(message).is_empty());
+        let turn = calls.next()?.turn_id;
+        let turn_messages = history.iter().filter(|message| message.turn_id == turn);
         Some(Self {
-            sub_agents: of_turn.flat_map(called_by).collect(),
+            sub_agents: turn_messages.flat_map(sub_agents_called_in).collect(),
             user_text: last_text(history, turn, Role::User),
             answer_text: last_text(history, turn, Role::Assistant),
         })
     }
 
-    /// A summary for `sub_agent` of at most `chars_max` characters; `None` if that sub-agent took
-    /// part in the exchange and so remembers it, or if there is no text.
+    /// A summary for `sub_agent` of at most `chars_max` characters. `None` if the turn called that
+    /// sub-agent, whose own history then has the exchange, or if there is no text.
     pub(crate) fn summary_for(&self, sub_agent: &str, chars_max: usize) -> Option<String> {
         if self.sub_agents.iter().any(|id| id == sub_agent) {
             return None;
         }
-        let (first, second) = ("Earlier the person asked: ", "The answer was: ");
-        let available = chars_max.checked_sub(first.len() + second.len() + 1)?;
-        // The question is mostly short; the answer gets what it leaves.
+        let (question_label, answer_label) = ("Earlier the person asked: ", "The answer was: ");
+        let available = chars_max.checked_sub(question_label.len() + answer_label.len() + 1)?;
+        // Most questions are short: the question gets a third at most, the answer gets the rest.
         let question = truncate_words(&self.user_text, available / 3);
         let answer = truncate_words(&self.answer_text, available - question.chars().count());
         match (question.is_empty(), answer.is_empty()) {
             (true, true) => None,
-            (false, true) => Some(format!("{first}{question}")),
-            (true, false) => Some(format!("{second}{answer}")),
-            (false, false) => Some(format!("{first}{question} {second}{answer}")),
+            (false, true) => Some(format!("{question_label}{question}")),
+            (true, false) => Some(format!("{answer_label}{answer}")),
+            (false, false) => Some(format!("{question_label}{question} {answer_label}{answer}")),
         }
     }
 }
 
-/// The tool uses that were not executed: they reached no sub-agent.
+/// The ids of the tool uses that were declined, so that no sub-agent was called.
 fn declined_tool_uses(history: &[Message]) -> HashSet<ToolUseId> {
     let results = history.iter().filter(|message| is_not_executed(message));
     results
@@ -76,27 +79,28 @@ fn declined_tool_uses(history: &[Message]) -> HashSet<ToolUseId> {
         .collect()
 }
 
+/// The last text of `role` in `turn` that is not blank; empty if there is none.
 fn last_text(history: &[Message], turn: TurnId, role: Role) -> String {
-    let matches = |m: &&Message| m.turn_id == turn && m.role == role;
+    let matches = |message: &&Message| message.turn_id == turn && message.role == role;
     let mut texts = history.iter().rev().filter(matches).map(Message::text);
     let last = texts.find(|text| !text.trim().is_empty());
     last.unwrap_or_default()
 }
 
-/// `text` on one line of at most `chars_max` characters, truncated between words and marked with
-/// `…`. A word that would leave more than half of the line empty is truncated itself: some
-/// languages write no spaces.
+/// `text` on one line of at most `chars_max` characters. Longer text is truncated between words and
+/// ends with `…`. If that would leave more than half of the line empty, the next word is truncated
+/// too: some languages write no spaces.
 pub(crate) fn truncate_words(text: &str, chars_max: usize) -> String {
     let mut out = String::new();
-    let mut length = 0;
+    let mut chars = 0;
     for word in text.split_whitespace() {
-        let gap = usize::from(length > 0);
-        let added = gap + word.chars().count();
-        // One character is reserved for the mark.
-        if length + added >= chars_max {
-            if length < chars_max / 2 {
-                let remaining = (chars_max - length).saturating_sub(gap + 1);
-                out.push_str(&" "[..gap]);
+        let space = usize::from(chars > 0);
+        let added = space + word.chars().count();
+        // One character is reserved for `…`.
+        if chars + added >= chars_max {
+            if chars < chars_max / 2 {
+                let remaining = (chars_max - chars).saturating_sub(space + 1);
+                out.push_str(&" "[..space]);
                 out.extend(word.chars().take(remaining));
             }
             if chars_max > 0 {
@@ -104,9 +108,9 @@ pub(crate) fn truncate_words(text: &str, chars_max: usize) -> String {
             }
             return out;
         }
-        out.push_str(&" "[..gap]);
+        out.push_str(&" "[..space]);
         out.push_str(word);
-        length += added;
+        chars += added;
     }
     out
 }

@@ -18,7 +18,7 @@ const PROVIDER_DELAY_MAX: Duration = Duration::from_secs(30);
 /// often the model was called, [`jitter`] is between 0 and 1.
 pub(crate) fn retry_delay(
     retries: RetryOptions,
-    again: RetryHint,
+    hint: RetryHint,
     attempts: u32,
     jitter: f64,
 ) -> Option<Duration> {
@@ -27,15 +27,20 @@ pub(crate) fn retry_delay(
     }
     // Beyond 2^16 times the base the bound has long been reached.
     let factor = 1_u32 << attempts.saturating_sub(1).min(16);
-    match again {
+    match hint {
         RetryHint::Never => None,
         RetryHint::Backoff => {
-            let longest = retries.base.saturating_mul(factor).min(retries.max);
+            let longest = retries
+                .base_delay
+                .saturating_mul(factor)
+                .min(retries.max_delay);
             Some(longest.mul_f64(jitter))
         }
         RetryHint::After(delay) if delay > PROVIDER_DELAY_MAX => None,
         // Not before the provider's time, and not all turns exactly at it.
-        RetryHint::After(delay) => Some(delay + retries.base.min(retries.max).mul_f64(jitter)),
+        RetryHint::After(delay) => {
+            Some(delay + retries.base_delay.min(retries.max_delay).mul_f64(jitter))
+        }
     }
 }
 
@@ -60,8 +65,8 @@ mod tests {
 
     const RETRIES: RetryOptions = RetryOptions {
         attempts: 6,
-        base: Duration::from_millis(500),
-        max: Duration::from_secs(3),
+        base_delay: Duration::from_millis(500),
+        max_delay: Duration::from_secs(3),
     };
 
     #[test]
@@ -105,8 +110,8 @@ mod tests {
     fn extreme_settings_do_not_overflow() {
         let extreme = RetryOptions {
             attempts: u32::MAX,
-            base: Duration::MAX,
-            max: Duration::from_millis(u64::MAX),
+            base_delay: Duration::MAX,
+            max_delay: Duration::from_millis(u64::MAX),
         };
         assert!(retry_delay(extreme, RetryHint::Backoff, u32::MAX - 1, 0.999).is_some());
         assert!(retry_delay(extreme, RetryHint::After(PROVIDER_DELAY_MAX), 1, 0.999).is_some());

@@ -292,8 +292,8 @@ async fn turn_dropped_between_attempts_has_nothing_open() {
     // So long that the first wait is still on when the turn is stopped.
     harness.options.retries = RetryOptions {
         attempts: 3,
-        base: Duration::from_secs(1_000),
-        max: Duration::from_secs(1_000),
+        base_delay: Duration::from_secs(1_000),
+        max_delay: Duration::from_secs(1_000),
     };
     let recorder = Arc::clone(&harness.recorder);
     let provider = Arc::clone(&harness.provider);

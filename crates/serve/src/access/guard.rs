@@ -10,7 +10,7 @@ use turnwire_wire::problem::Code;
 use crate::access::cors::CorsPolicy;
 use crate::config::setting::site::SiteOrigin;
 use crate::error::RequestFault;
-use crate::request::header::only;
+use crate::request::header::single_value;
 
 /// The host and port of the request as the client wrote them; part of URLs in responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn admit(
             "The Host header must be localhost, an address in 127.0.0.0/8 or [::1].",
         )
     };
-    let host = only(headers, header::HOST)
+    let host = single_value(headers, header::HOST)
         .map_err(|_| refused())?
         .ok_or_else(refused)?;
     let own = loopback_origin(host).ok_or_else(refused)?;
@@ -57,7 +57,7 @@ pub(crate) fn admit(
         host: OwnHost(host.to_owned()),
         site,
     };
-    let Some(origin) = only(headers, header::ORIGIN).map_err(|_| foreign())? else {
+    let Some(origin) = single_value(headers, header::ORIGIN).map_err(|_| foreign())? else {
         return Ok(admitted(None));
     };
     if origin.strip_prefix("http://").and_then(loopback_origin) == Some(own) {

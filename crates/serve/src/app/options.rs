@@ -28,8 +28,8 @@ pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, Cass
         },
         retries: RetryOptions {
             attempts: model.retry_attempts,
-            base: ms(model.retry_base_ms),
-            max: ms(model.retry_max_ms),
+            base_delay: ms(model.retry_base_ms),
+            max_delay: ms(model.retry_max_ms),
         },
         allow: config.dial.allow.clone(),
         deck: model

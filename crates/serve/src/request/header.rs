@@ -1,5 +1,7 @@
-//! Headers that may occur once: two readers of one request could disagree about a repeated header, so
-//! it is refused. And headers that list preferences, each with a weight.
+//! Reads headers that may occur once, and headers that list preferences with weights.
+//!
+//! A header that may occur once is refused if it is repeated: a proxy and this server could read
+//! different values.
 
 use axum::http::HeaderMap;
 use axum::http::header::AsHeaderName;
@@ -9,7 +11,7 @@ use axum::http::header::AsHeaderName;
 pub(crate) struct HeaderError;
 
 /// The single value of a header, if the request has it.
-pub(crate) fn only(
+pub(crate) fn single_value(
     headers: &HeaderMap,
     name: impl AsHeaderName,
 ) -> Result<Option<&str>, HeaderError> {
@@ -21,29 +23,30 @@ pub(crate) fn only(
     }
 }
 
-/// The bytes of a list of preferences that are read: far above what browsers send.
-const WISHES_BYTES_MAX: usize = 1_024;
+/// The most bytes of a list of preferences that are read: far more than browsers send.
+const PREFERENCES_BYTES_MAX: usize = 1_024;
 
 /// The preferences of a header in order, with weights from 0 to 1000 (`q`, RFC 9110 section 12.4.2).
-/// Malformed ones are skipped.
-pub(crate) fn weighed(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(&str, u16)> {
+/// Malformed preferences are skipped.
+pub(crate) fn preferences(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(&str, u16)> {
     let mut bytes = 0;
     headers
         .get_all(name)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
-        .take_while(|wish| {
-            bytes += wish.len() + 1;
-            bytes <= WISHES_BYTES_MAX
+        .take_while(|text| {
+            bytes += text.len() + 1;
+            bytes <= PREFERENCES_BYTES_MAX
         })
-        .filter_map(wish)
+        .filter_map(preference)
         .collect()
 }
 
-fn wish(text: &str) -> Option<(&str, u16)> {
+/// One preference with its weight; `None` if malformed.
+fn preference(text: &str) -> Option<(&str, u16)> {
     let mut parts = text.split(';').map(str::trim);
-    let media_type = parts.next().filter(|what| !what.is_empty())?;
+    let media_type = parts.next().filter(|text| !text.is_empty())?;
     let mut weight = 1_000;
     for part in parts {
         let (name, value) = part.split_once('=')?;
@@ -72,11 +75,11 @@ mod tests {
     #[test]
     fn accept_entries_are_read_in_order_and_bounded() {
         let mut headers = HeaderMap::new();
-        let long = "x".repeat(WISHES_BYTES_MAX);
+        let long = "x".repeat(PREFERENCES_BYTES_MAX);
         for value in ["a;q=0.25, b", "c;level=1;q=1.0,,d;q", long.as_str(), "e"] {
             headers.append("accept", value.parse().expect("a header"));
         }
-        let read = weighed(&headers, "accept");
+        let read = preferences(&headers, "accept");
         assert_eq!(read, [("a", 250), ("b", 1_000), ("c", 1_000)]);
     }
 

@@ -8,7 +8,7 @@ use turnwire_event::{Owner, Principal, TenantId};
 use turnwire_wire::problem::Code;
 
 use crate::error::RequestFault;
-use crate::request::header::only;
+use crate::request::header::single_value;
 
 const PRINCIPAL: &str = "x-turnwire-principal";
 const TENANT: &str = "x-tenant-id";
@@ -37,11 +37,11 @@ fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
         let rule = "must be one name of 1 to 128 printable ASCII characters";
         RequestFault::invalid("X-Turnwire-Principal", rule)
     };
-    let tenant = match only(headers, TENANT).map_err(|_| tenant_invalid())? {
+    let tenant = match single_value(headers, TENANT).map_err(|_| tenant_invalid())? {
         None => TenantId::default(),
         Some(text) => text.parse().map_err(|_| tenant_invalid())?,
     };
-    let principal = only(headers, PRINCIPAL).map_err(|_| principal_invalid())?;
+    let principal = single_value(headers, PRINCIPAL).map_err(|_| principal_invalid())?;
     let principal: Principal = principal
         .unwrap_or(DEFAULT_PRINCIPAL)
         .parse()

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, header};
 use turnwire_wire::rest::turn::LOCALE_BYTES_MAX;
 
 use crate::error::RequestFault;
-use crate::request::header::weighed;
+use crate::request::header::preferences;
 
 const DEFAULT: &str = "en";
 
@@ -24,7 +24,7 @@ pub(crate) fn chosen(locale: Option<String>, headers: &HeaderMap) -> Result<Stri
 /// The tag with the highest weight; of several, the first. Texts that are not tags are skipped, `*`
 /// too.
 fn accepted(headers: &HeaderMap) -> Option<&str> {
-    let tags = weighed(headers, header::ACCEPT_LANGUAGE)
+    let tags = preferences(headers, header::ACCEPT_LANGUAGE)
         .into_iter()
         .filter(|(tag, weight)| *weight > 0 && is_tag(tag));
     // `max_by_key` would take the last of equals.

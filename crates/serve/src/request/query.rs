@@ -1,4 +1,5 @@
-//! Query parameters, parsed strictly: each once, none unknown, numbers within bounds, valid cursors.
+//! Query parameters, parsed strictly: a repeated parameter, an unknown parameter, a number out of
+//! bounds and an invalid cursor are refused.
 
 use std::str::FromStr;
 
@@ -11,7 +12,8 @@ use turnwire_wire::problem::Code;
 use crate::error::RequestFault;
 use crate::state::AppState;
 
-/// The parameters of a request that are not taken yet; [`QueryParams::done`] refuses the rest.
+/// The query parameters of a request that the handler has not read yet: each `take` method removes
+/// one, then [`QueryParams::refuse_rest`] refuses unknown ones.
 #[derive(Debug)]
 pub struct QueryParams(Vec<(String, String)>);
 
@@ -19,21 +21,21 @@ impl<S: Sync> FromRequestParts<S> for QueryParams {
     type Rejection = RequestFault;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
-        Self::read(&parts.uri)
+        Self::from_uri(&parts.uri)
     }
 }
 
 impl QueryParams {
-    fn read(uri: &Uri) -> Result<Self, RequestFault> {
+    fn from_uri(uri: &Uri) -> Result<Self, RequestFault> {
         Query::try_from_uri(uri)
             .map(|Query(pairs)| Self(pairs))
             .map_err(|_| RequestFault::new(Code::InvalidRequest, "The query cannot be read."))
     }
 
-    /// Takes the parameter called `name`.
+    /// Removes the parameter `name` and returns its value; `None` if absent, an error if repeated.
     pub fn take(&mut self, name: &str) -> Result<Option<String>, RequestFault> {
         let mut value = None;
-        while let Some(at) = self.0.iter().position(|(known, _)| known == name) {
+        while let Some(at) = self.0.iter().position(|(key, _)| key == name) {
             if value.replace(self.0.swap_remove(at).1).is_some() {
                 return Err(RequestFault::invalid(name, "may occur once"));
             }
@@ -41,13 +43,13 @@ impl QueryParams {
         Ok(value)
     }
 
-    /// Takes `limit`, the page size.
-    pub fn limit(&mut self, default: usize, max: usize) -> Result<usize, RequestFault> {
+    /// Takes the parameter `limit`, the page size: from 1 to `max`, `default` if absent.
+    pub fn take_limit(&mut self, default: usize, max: usize) -> Result<usize, RequestFault> {
         let Some(text) = self.take("limit")? else {
             return Ok(default);
         };
-        let digits = text.bytes().all(|b| b.is_ascii_digit());
-        let limit = digits.then(|| text.parse().ok()).flatten();
+        let is_number = text.bytes().all(|b| b.is_ascii_digit());
+        let limit = is_number.then(|| text.parse().ok()).flatten();
         limit
             .filter(|limit| (1..=max).contains(limit))
             .ok_or_else(|| {
@@ -55,8 +57,8 @@ impl QueryParams {
             })
     }
 
-    /// Takes the cursor called `name`.
-    pub fn cursor<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, RequestFault> {
+    /// Takes the parameter `name` as a cursor from an earlier response.
+    pub fn take_cursor<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, RequestFault> {
         let text = self.take(name)?;
         text.map(|text| text.parse()).transpose().map_err(|_| {
             let detail = format!("{name} is not a cursor that this server has given.");
@@ -64,8 +66,8 @@ impl QueryParams {
         })
     }
 
-    /// Takes the day called `name`.
-    pub fn day(&mut self, name: &str) -> Result<Option<UtcDay>, RequestFault> {
+    /// Takes the parameter `name` as a day.
+    pub fn take_day(&mut self, name: &str) -> Result<Option<UtcDay>, RequestFault> {
         let text = self.take(name)?;
         let day = text.map(|text| text.parse()).transpose();
         day.map_err(|_| {
@@ -73,20 +75,20 @@ impl QueryParams {
         })
     }
 
-    /// The [`ListPage`] of a list that has no other parameters.
-    pub fn page<T: FromStr>(
+    /// The [`ListPage`] from `limit` and `before`; other parameters are refused.
+    pub fn into_page<T: FromStr>(
         mut self,
         default: usize,
         max: usize,
     ) -> Result<ListPage<T>, RequestFault> {
-        let limit = self.limit(default, max)?;
-        let before = self.cursor("before")?;
-        self.done()?;
+        let limit = self.take_limit(default, max)?;
+        let before = self.take_cursor("before")?;
+        self.refuse_rest()?;
         Ok(ListPage { limit, before })
     }
 
-    /// Takes the switch called `name`; off if absent.
-    pub fn flag(&mut self, name: &str) -> Result<bool, RequestFault> {
+    /// Takes the parameter `name` as a boolean; false if absent.
+    pub fn take_flag(&mut self, name: &str) -> Result<bool, RequestFault> {
         match self.take(name)?.as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -94,8 +96,8 @@ impl QueryParams {
         }
     }
 
-    /// Refuses parameters that were not taken.
-    pub fn done(self) -> Result<(), RequestFault> {
+    /// Refuses the request if parameters are left that no method has taken.
+    pub fn refuse_rest(self) -> Result<(), RequestFault> {
         match self.0.into_iter().next() {
             None => Ok(()),
             Some((name, _)) => {
@@ -107,10 +109,10 @@ impl QueryParams {
     }
 }
 
-/// The page of a list that a request asks for: at most `limit` items, those before `before`.
+/// The page of a list that a request asks for: at most `limit` items before the cursor `before`.
 #[derive(Debug)]
 pub struct ListPage<T> {
-    /// The largest number of items that the response may have.
+    /// The most items in the response.
     pub limit: usize,
     /// The cursor: the `next` of the previous page.
     pub before: Option<T>,
@@ -121,7 +123,7 @@ impl<T: FromStr> FromRequestParts<AppState> for ListPage<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, RequestFault> {
         let sizes = &state.config.session;
-        QueryParams::read(&parts.uri)?.page(sizes.list_page, sizes.list_page_max)
+        QueryParams::from_uri(&parts.uri)?.into_page(sizes.list_page, sizes.list_page_max)
     }
 }
 
@@ -132,35 +134,35 @@ mod tests {
 
     fn params(query: &str) -> QueryParams {
         let uri: Uri = format!("/x?{query}").parse().expect("a uri");
-        QueryParams::read(&uri).expect("pairs")
+        QueryParams::from_uri(&uri).expect("pairs")
     }
 
     #[test]
     fn each_parameter_is_read_once_and_extras_are_named() {
-        let mut all = params("limit=7&since=evt_00010000000002&hashes=true&types=a%2Cb");
-        assert_eq!(all.limit(50, 200), Ok(7));
+        let mut query = params("limit=7&since=evt_00010000000002&hashes=true&types=a%2Cb");
+        assert_eq!(query.take_limit(50, 200), Ok(7));
         let since = Position::persisted(Epoch(1), Seq(2));
-        assert_eq!(all.cursor("since"), Ok(Some(since)));
-        assert_eq!(all.flag("hashes"), Ok(true));
-        assert_eq!(all.take("types"), Ok(Some("a,b".into())));
-        assert_eq!(all.done(), Ok(()));
+        assert_eq!(query.take_cursor("since"), Ok(Some(since)));
+        assert_eq!(query.take_flag("hashes"), Ok(true));
+        assert_eq!(query.take("types"), Ok(Some("a,b".into())));
+        assert_eq!(query.refuse_rest(), Ok(()));
 
-        let unknown = params("limt=7").done().expect_err("unknown");
+        let unknown = params("limt=7").refuse_rest().expect_err("unknown");
         let expected = RequestFault::new(
             Code::UnknownField,
             "There is no query parameter \"limt\" here.",
         );
         assert_eq!(unknown, expected.with("field", "limt"));
-        let twice = params("limit=1&limit=2").limit(50, 200);
+        let twice = params("limit=1&limit=2").take_limit(50, 200);
         assert_eq!(twice, Err(RequestFault::invalid("limit", "may occur once")));
     }
 
     // S3-008
     #[test]
     fn limits_have_bounds() {
-        assert_eq!(params("").limit(50, 200), Ok(50));
-        assert_eq!(params("limit=1").limit(50, 200), Ok(1));
-        assert_eq!(params("limit=200").limit(50, 200), Ok(200));
+        assert_eq!(params("").take_limit(50, 200), Ok(50));
+        assert_eq!(params("limit=1").take_limit(50, 200), Ok(1));
+        assert_eq!(params("limit=200").take_limit(50, 200), Ok(200));
         for bad in [
             "",
             "0",
@@ -171,20 +173,20 @@ mod tests {
             "+5",
             "99999999999999999999",
         ] {
-            let fault = params(&format!("limit={bad}")).limit(50, 200);
-            let what = "must be a whole number from 1 to 200";
-            assert_eq!(fault, Err(RequestFault::invalid("limit", what)), "{bad}");
+            let fault = params(&format!("limit={bad}")).take_limit(50, 200);
+            let reason = "must be a whole number from 1 to 200";
+            assert_eq!(fault, Err(RequestFault::invalid("limit", reason)), "{bad}");
         }
     }
 
     #[test]
     fn invalid_cursor_differs_from_invalid_value() {
         for bad in ["", "x", "evt_1"] {
-            let fault = params(&format!("since={bad}")).cursor::<Position>("since");
+            let fault = params(&format!("since={bad}")).take_cursor::<Position>("since");
             let code = fault.expect_err("no cursor").code();
             assert_eq!(code, Code::InvalidCursor, "{bad}");
         }
-        let fault = params("hashes=1").flag("hashes").expect_err("no flag");
+        let fault = params("hashes=1").take_flag("hashes").expect_err("no flag");
         assert_eq!(fault.code(), Code::InvalidRequest);
     }
 }

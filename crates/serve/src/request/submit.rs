@@ -13,7 +13,7 @@ use turnwire_wire::rest::content::InvalidContent;
 use turnwire_wire::rest::turn::{DISCONNECT_GRACE_MS_MAX, TurnSubmit};
 
 use crate::error::RequestFault;
-use crate::request::header::only;
+use crate::request::header::single_value;
 use crate::request::locale;
 
 /// The header that selects the [`WireVersion`] (D-09).
@@ -28,7 +28,7 @@ const KEY_BYTES_MAX: usize = 255;
 /// The [`WireVersion`] that the request asks for.
 pub(crate) fn version(headers: &HeaderMap) -> Result<Option<WireVersion>, RequestFault> {
     let invalid = || RequestFault::invalid(WIRE_VERSION, "must be 0.5 or 0.4, sent once");
-    let version = only(headers, WIRE_VERSION).map_err(|_| invalid())?;
+    let version = single_value(headers, WIRE_VERSION).map_err(|_| invalid())?;
     version.map(str::parse).transpose().map_err(|_| invalid())
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn key<T: Serialize>(
 ) -> Result<Option<IdempotencyKey>, RequestFault> {
     let rule = || format!("{}, sent once", key_rule());
     let invalid = || RequestFault::invalid(IDEMPOTENCY_KEY, rule());
-    let Some(key) = only(headers, IDEMPOTENCY_KEY).map_err(|_| invalid())? else {
+    let Some(key) = single_value(headers, IDEMPOTENCY_KEY).map_err(|_| invalid())? else {
         return Ok(None);
     };
     if !is_key(key) {

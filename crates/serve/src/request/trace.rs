@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 use turnwire_event::TraceContext;
 
-use crate::request::header::only;
+use crate::request::header::single_value;
 
 const HEADER: &str = "traceparent";
 
@@ -19,7 +19,7 @@ pub struct RequestTrace {
 impl RequestTrace {
     /// The caller's trace, or a new one.
     pub fn of(headers: &HeaderMap) -> Self {
-        match only(headers, HEADER).ok().flatten().and_then(parse) {
+        match single_value(headers, HEADER).ok().flatten().and_then(parse) {
             Some((trace_id, span_id)) => Self {
                 trace_id: trace_id.to_owned(),
                 caller: Some(span_id.to_owned()),

@@ -24,7 +24,7 @@ async fn list(
     TurnPath(id): TurnPath,
     params: QueryParams,
 ) -> Result<Json<ApprovalList>, RequestFault> {
-    params.done()?;
+    params.refuse_rest()?;
     let (rows, next_turn_id) = approvals.list(&owner, id).await?;
     Ok(Json(ApprovalList {
         turn_id: id,

@@ -38,8 +38,8 @@ async fn of_turn(
     mut params: QueryParams,
     JsonBody(body): JsonBody<TurnCancel>,
 ) -> Result<Response, RequestFault> {
-    let wait = params.flag("wait")?;
-    params.done()?;
+    let wait = params.take_flag("wait")?;
+    params.refuse_rest()?;
     let reason = reason(body.reason)?;
     let turn_state = canceller.cancel(&owner, id, reason).await?;
     if let Some(turn) = ended(&canceller, &owner, id, wait).await? {
@@ -59,8 +59,8 @@ async fn of_session(
     mut params: QueryParams,
     JsonBody(body): JsonBody<SessionCancel>,
 ) -> Result<(StatusCode, Json<SessionCancelAccepted>), RequestFault> {
-    let wait = params.flag("wait")?;
-    params.done()?;
+    let wait = params.take_flag("wait")?;
+    params.refuse_rest()?;
     let reason = reason(body.reason)?;
     // A cancel by key is stored until the submit arrives.
     let (cancelled, without_turn) = match body.idempotency_key {

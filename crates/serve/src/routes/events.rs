@@ -30,12 +30,12 @@ async fn list(
 ) -> Result<Response, RequestFault> {
     let pages = &config.session;
     let query = EventLogQuery {
-        since: params.cursor("since")?,
+        since: params.take_cursor("since")?,
         types: params.take("types")?.as_deref().map(types).transpose()?,
-        limit: params.limit(pages.events_page, pages.events_page_max)?,
+        limit: params.take_limit(pages.events_page, pages.events_page_max)?,
     };
-    let hashes = params.flag("hashes")?;
-    params.done()?;
+    let hashes = params.take_flag("hashes")?;
+    params.refuse_rest()?;
     let page = reader.events(&owner, id, query).await?;
     let kind = [(header::CONTENT_TYPE, "application/json")];
     Ok((kind, body(&page, hashes)).into_response())

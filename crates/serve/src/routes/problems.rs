@@ -15,7 +15,7 @@ use turnwire_wire::problem::help::{ProblemDescription, ProblemList};
 
 use crate::error::RequestFault;
 use crate::page::policy;
-use crate::request::header::weighed;
+use crate::request::header::preferences;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -58,13 +58,13 @@ fn respond<T: Serialize>(headers: &HeaderMap, value: &T, page: impl Fn() -> Stri
 
 /// True if the client prefers JSON to HTML; without a preference it gets HTML.
 fn prefers_json(headers: &HeaderMap) -> bool {
-    let wishes = weighed(headers, header::ACCEPT);
+    let accepted = preferences(headers, header::ACCEPT);
     let weight = |names: [&str; 3]| {
         // The most specific entry counts, whatever the weights of the others.
         names.iter().find_map(|name| {
-            let mut wishes = wishes.iter();
-            let wish = wishes.find(|(wish, _)| wish.eq_ignore_ascii_case(name));
-            wish.map(|(_, weight)| *weight)
+            let mut accepted = accepted.iter();
+            let preference = accepted.find(|(media_type, _)| media_type.eq_ignore_ascii_case(name));
+            preference.map(|(_, weight)| *weight)
         })
     };
     let json = weight(["application/json", "application/*", "*/*"]).unwrap_or(0);

@@ -33,7 +33,7 @@ async fn messages(
     params: QueryParams,
 ) -> Result<Json<MessagesResponse>, RequestFault> {
     let sizes = &config.session;
-    let page = params.page(sizes.messages_page, sizes.messages_page_max)?;
+    let page = params.into_page(sizes.messages_page, sizes.messages_page_max)?;
     let (messages, next) = reader.messages(&owner, id, page.before, page.limit).await?;
     Ok(Json(MessagesResponse { messages, next }))
 }

@@ -58,7 +58,7 @@ async fn attach(
     SessionPath(id): SessionPath,
     params: QueryParams,
 ) -> Result<Json<SessionAttached>, RequestFault> {
-    params.done()?;
+    params.refuse_rest()?;
     let ticket = live_sessions.attach(&owner, id).await?;
     let attached = SessionAttached::new(ticket.session, ticket.token, &host);
     Ok(Json(attached))
@@ -70,7 +70,7 @@ async fn delete(
     SessionPath(id): SessionPath,
     params: QueryParams,
 ) -> Result<StatusCode, RequestFault> {
-    params.done()?;
+    params.refuse_rest()?;
     writer.delete(&owner, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

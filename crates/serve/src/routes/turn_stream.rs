@@ -16,7 +16,7 @@ use turnwire_wire::problem::Code;
 
 use crate::error::{RequestFault, run_to_end};
 use crate::request::QueryParams;
-use crate::request::header::only;
+use crate::request::header::single_value;
 use crate::state::AppState;
 use crate::transport::EventStream;
 use crate::transport::turn::{self, StreamPermit, TurnFormat, TurnRequest};
@@ -127,7 +127,7 @@ pub(super) fn cursor(
         let detail = format!("{field} is not the id of a frame that this server has sent.");
         RequestFault::new(Code::InvalidCursor, detail).with("field", field)
     };
-    let header = only(headers, LAST_EVENT_ID).map_err(|_| invalid("Last-Event-ID"))?;
+    let header = single_value(headers, LAST_EVENT_ID).map_err(|_| invalid("Last-Event-ID"))?;
     let named = [
         ("Last-Event-ID", header),
         ("last_event_id", parameter.as_deref()),
@@ -138,7 +138,7 @@ pub(super) fn cursor(
     let cursor = named.find(|(_, text)| !text.is_empty());
     let cursor = cursor.map(|(field, text)| text.parse().map_err(|_| invalid(field)));
     let cursor = cursor.transpose()?;
-    params.done()?;
+    params.refuse_rest()?;
     Ok(cursor)
 }
 

@@ -73,7 +73,7 @@ async fn read(
     TurnPath(id): TurnPath,
     params: QueryParams,
 ) -> Result<Json<TurnInfo>, RequestFault> {
-    params.done()?;
+    params.refuse_rest()?;
     let turn = reader.turn(&owner, id).await?;
     Ok(Json(turn.into()))
 }

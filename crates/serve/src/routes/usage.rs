@@ -41,9 +41,9 @@ async fn read(
 
 /// The requested days: at most a year, by default the last month.
 fn days(mut params: QueryParams, today: UtcDay) -> Result<(UtcDay, UtcDay), RequestFault> {
-    let from = params.day("from")?;
-    let to = params.day("to")?.unwrap_or(today);
-    params.done()?;
+    let from = params.take_day("from")?;
+    let to = params.take_day("to")?.unwrap_or(today);
+    params.refuse_rest()?;
     let from = from.unwrap_or_else(|| to.minus(DAYS_DEFAULT - 1));
     match to.since(from) {
         ..0 => Err(format!("({from}) is after to ({to})")),

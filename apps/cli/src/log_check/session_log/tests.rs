@@ -185,14 +185,14 @@ fn verify(events: &[Event]) -> LogVerdict {
     for event in events {
         let bytes = Bytes::from(event.to_bytes());
         link = link.next(&bytes);
-        verifier.take(&bytes, link);
+        verifier.check(&bytes, link);
     }
     verifier.finish()
 }
 
 fn found(events: &[Event]) -> Vec<String> {
     let violations = verify(events).violations;
-    let text = |v: LogViolation| format!("{} {}", &v.event[v.event.len() - 2..], v.what);
+    let text = |v: LogViolation| format!("{} {}", &v.event[v.event.len() - 2..], v.description);
     violations.into_iter().map(text).collect()
 }
 
@@ -267,16 +267,16 @@ fn changed_byte_is_one_violation_at_its_event() {
             let text = String::from_utf8(bytes).expect("text");
             bytes = text.replace("\"hi\"", "\"ho\"").into_bytes();
         }
-        verifier.take(&bytes.into(), link);
+        verifier.check(&bytes.into(), link);
     }
     let expected = LogViolation {
         event: events[1].id.to_string(),
-        what: "does not match its hash".into(),
+        description: "does not match its hash".into(),
     };
     assert_eq!(verifier.finish().violations, [expected]);
     let mut verifier = LogVerifier::new(SESSION, ChainHash([0; 32]), Vec::new());
     let bytes = Bytes::from(events[0].to_bytes());
-    verifier.take(&bytes, ChainHash::seed(SESSION).next(&bytes));
+    verifier.check(&bytes, ChainHash::seed(SESSION).next(&bytes));
     assert_eq!(
         verifier.finish().violations.len(),
         1,
@@ -331,7 +331,9 @@ fn tools_end_once_and_before_the_terminal() {
     let denied = of(&[started(), tool_called(), tool_failed(false), completed()]);
     assert_eq!(
         denied,
-        [format!("04 {TOOL} was called, but its end denies it")]
+        [format!(
+            "04 {TOOL} was called, but its tool.failed says that it was not"
+        )]
     );
     let call = of(&[started(), call_started(), completed()]);
     assert_eq!(call, [format!("04 model call {CALL} has not ended")]);
@@ -370,7 +372,7 @@ fn stored_contents_must_match_their_hashes() {
     for event in log(&sound()) {
         let bytes = Bytes::from(event.to_bytes());
         link = link.next(&bytes);
-        verifier.take(&bytes, link);
+        verifier.check(&bytes, link);
     }
     assert_eq!(
         verifier.finish().contents,
@@ -388,7 +390,7 @@ fn trimmed_log_may_begin_inside_a_turn() {
     for event in &events[4..] {
         let bytes = Bytes::from(event.to_bytes());
         hash = hash.next(&bytes);
-        verifier.take(&bytes, hash);
+        verifier.check(&bytes, hash);
     }
     let verdict = verifier.finish();
     assert_eq!((verdict.violations, verdict.first), (vec![], 5));

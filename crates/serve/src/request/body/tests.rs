@@ -1,4 +1,4 @@
-//! Bodies: what is taken, and what each refusal says.
+//! Bodies: which are accepted, and the error of each that is not.
 
 use axum::http::HeaderValue;
 use futures_util::stream;
@@ -136,14 +136,14 @@ fn type_mismatch_is_described_in_terms_of_the_body() {
 
 #[tokio::test]
 async fn oversize_body_is_refused_in_any_transfer_form() {
-    let exact = collect(&HeaderMap::new(), Body::from("12345"), &limits(5, 1_000)).await;
+    let exact = read_body(&HeaderMap::new(), Body::from("12345"), &limits(5, 1_000)).await;
     assert_eq!(exact, Ok(Bytes::from("12345")));
-    let expected = RequestFault::new(Code::BodyTooLarge, "The body may have 5 bytes.");
+    let expected = RequestFault::new(Code::BodyTooLarge, "The body may have at most 5 bytes.");
     let expected = expected.with("limit_bytes", 5);
-    let over = collect(&HeaderMap::new(), Body::from("123456"), &limits(5, 1_000)).await;
+    let over = read_body(&HeaderMap::new(), Body::from("123456"), &limits(5, 1_000)).await;
     assert_eq!(over, Err(expected.clone()));
     let pieces = stream::iter(["123", "456"].map(Ok::<_, std::io::Error>));
-    let streamed = collect(
+    let streamed = read_body(
         &HeaderMap::new(),
         Body::from_stream(pieces),
         &limits(5, 1_000),
@@ -154,17 +154,17 @@ async fn oversize_body_is_refused_in_any_transfer_form() {
     announced.insert(header::CONTENT_LENGTH, 6.into());
     announced.insert(header::EXPECT, HeaderValue::from_static("100-continue"));
     let pending = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-    let asked = collect(&announced, pending, &limits(5, 60_000)).await;
+    let asked = read_body(&announced, pending, &limits(5, 60_000)).await;
     assert_eq!(asked, Err(expected));
 }
 
 #[tokio::test]
 async fn slow_or_broken_body_ends_the_request() {
     let pending = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-    let late = collect(&HeaderMap::new(), pending, &limits(5, 20)).await;
+    let late = read_body(&HeaderMap::new(), pending, &limits(5, 20)).await;
     assert_eq!(late.expect_err("refused").code(), Code::RequestTimeout);
     let broken = stream::iter([Ok(Bytes::from("1")), Err(std::io::Error::other("reset"))]);
-    let broken = collect(
+    let broken = read_body(
         &HeaderMap::new(),
         Body::from_stream(broken),
         &limits(5, 1_000),
@@ -174,7 +174,7 @@ async fn slow_or_broken_body_ends_the_request() {
         broken,
         Err(RequestFault::new(
             Code::MalformedJson,
-            "The body broke off."
+            "The connection broke before the end of the body."
         ))
     );
 }

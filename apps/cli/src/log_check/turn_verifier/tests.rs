@@ -1,4 +1,4 @@
-//! Turns with sub-agents: what runs side by side is in order, what is left open is found.
+//! Turns with sub-agents: parallel work is valid, unfinished work is a violation.
 
 use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::llm::{CallFailed, CallStarted};
@@ -131,26 +131,28 @@ fn fan_out() -> Vec<Body> {
     ]
 }
 
-fn wrong(bodies: &[Body]) -> Vec<String> {
-    let mut turns = TurnRules::default();
-    let all = bodies.iter().flat_map(|body| turns.take(Some(TURN), body));
-    all.collect()
+fn violations(bodies: &[Body]) -> Vec<String> {
+    let mut verifier = TurnVerifier::default();
+    let violations = bodies
+        .iter()
+        .flat_map(|body| verifier.check(Some(TURN), body));
+    violations.collect()
 }
 
 #[test]
 fn only_sub_agents_may_call_models_in_parallel() {
-    assert_eq!(wrong(&fan_out()), Vec::<String>::new());
+    assert_eq!(violations(&fan_out()), Vec::<String>::new());
     let two = [
         started(),
         call(1, CallPurpose::Orchestrate),
         call(2, CallPurpose::Compose),
     ];
-    assert_eq!(wrong(&two).len(), 1);
+    assert_eq!(violations(&two).len(), 1);
 }
 
 #[test]
 fn open_work_and_events_after_the_trace_are_violations() {
-    for (left_out, told) in [
+    for (omitted, expected) in [
         (6, "has not ended"),
         (8, "sub-agent inv_00000000000000000000000002 has not ended"),
         (10, "step turn-x-1 has not ended"),
@@ -158,29 +160,29 @@ fn open_work_and_events_after_the_trace_are_violations() {
         (1, "step turn-x-1 was not open"),
     ] {
         let mut bodies = fan_out();
-        bodies.remove(left_out);
-        let wrong = wrong(&bodies);
-        assert!(wrong.iter().any(|what| what.contains(told)), "{wrong:?}");
+        bodies.remove(omitted);
+        let found = violations(&bodies);
+        let has_expected = found.iter().any(|text| text.contains(expected));
+        assert!(has_expected, "{found:?}");
     }
     let mut late = fan_out();
     late.swap(10, 11);
-    let wrong = wrong(&late);
     assert_eq!(
-        wrong,
+        violations(&late),
         ["plan.step_completed after the turn's dispatch was traced"]
     );
 }
 
 #[test]
 fn log_without_dispatch_traces_is_valid() {
-    assert_eq!(wrong(&[started(), completed()]), Vec::<String>::new());
+    assert_eq!(violations(&[started(), completed()]), Vec::<String>::new());
 }
 
 #[test]
 fn withdrawn_turn_may_be_traced_beside_another() {
-    let mut turns = TurnRules::default();
-    turns.take(Some(TurnId(Ulid(9))), &started());
-    let asked = Body::TurnCancelRequested(CancelRequested {
+    let mut verifier = TurnVerifier::default();
+    verifier.check(Some(TurnId(Ulid(9))), &started());
+    let requested = Body::TurnCancelRequested(CancelRequested {
         by: "user".into(),
         reason: "user_cancel".into(),
     });
@@ -194,7 +196,7 @@ fn withdrawn_turn_may_be_traced_beside_another() {
         },
         receipt: Vec::new(),
     });
-    for body in [started(), asked, traced(), end] {
-        assert_eq!(turns.take(Some(TURN), &body), Vec::<String>::new());
+    for body in [started(), requested, traced(), end] {
+        assert_eq!(verifier.check(Some(TURN), &body), Vec::<String>::new());
     }
 }
