@@ -4,38 +4,27 @@
 //! be stopped. So a schema is measured before it is used, and an input before it is checked:
 //!
 //! ```text
-//! schema ──▶ references, patterns, steps of every part for one value ──▶ used?
-//! input  ──▶ steps of its check, counted up to a limit ──▶ checked?
+//! schema ──▶ SchemaGraph ──▶ weight: all that applies to one value, memoised ──▶ used?
+//! input  ──▶ input cost: the steps that its check takes, counted up to a limit ──▶ checked?
 //! ```
-//! Both counts take every branch, where a check stops at the first that decides, so that no check
+//! Both measures take every branch, where a check stops at the first that decides, so that no check
 //! takes many more steps. Patterns have size limits, and none may backtrack: the regex engine tries
 //! a pattern in one pass over the text.
 
 mod keyword;
 mod pattern;
-mod steps;
+mod graph;
+mod pattern_limit;
+mod weight;
+mod input;
 mod lenient;
 
 use jsonschema::{ValidationError, Validator};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::text::wording::one_line;
-use keyword::{parts, patterns, target};
-use pattern::Patterns;
-use steps::{StepBound, StepCounter};
+use graph::SchemaGraph;
 
 pub use lenient::without_unsupported_patterns;
-
-/// Steps of all parts for one value: more than any schema that people write, and a few
-/// milliseconds.
-const SCHEMA_STEPS_MAX: u64 = 20_000;
-/// Parts inside each other that apply to one value.
-const SCHEMA_DEPTH_MAX: usize = 64;
-/// Steps of the check of an input: about a tenth of a second. An input of 64 KiB and a schema that
-/// people write take a tenth of it.
-const INPUT_STEPS_MAX: u64 = 2_000_000;
-/// Parts of the schema and of the input inside each other.
-const INPUT_DEPTH_MAX: usize = 256;
 
 /// A schema that cannot be checked in bounded time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,12 +52,12 @@ pub enum ComplexityLimit {
     Backtracking,
 }
 
-impl ComplexityLimit {
-    fn error(self, message: String, pointer: &str) -> TooComplex {
-        TooComplex {
-            message,
+impl TooComplex {
+    fn new(message: impl Into<String>, pointer: &str) -> Self {
+        Self {
+            message: message.into(),
             pointer: pointer.to_owned(),
-            limit: self,
+            limit: ComplexityLimit::Steps,
         }
     }
 }
@@ -76,8 +65,7 @@ impl ComplexityLimit {
 /// The cost of checking data against a schema.
 #[derive(Debug)]
 pub struct SchemaCost {
-    schema: Value,
-    patterns: Patterns,
+    graph: SchemaGraph,
 }
 
 impl SchemaCost {
@@ -87,99 +75,16 @@ impl SchemaCost {
     /// Fails if the check of a single value can take too long, a reference cannot be followed, or
     /// a pattern cannot be tried in one pass.
     pub fn new(schema: &Value) -> Result<Self, TooComplex> {
-        let parts = parts(schema);
-        check_references(schema, &parts)?;
-        let mut cost = Self {
-            schema: schema.clone(),
-            patterns: Patterns::default(),
-        };
-        cost.check_steps(&parts)?;
-        cost.measure_patterns(&parts)?;
-        Ok(cost)
+        let graph = SchemaGraph::new(schema)?;
+        weight::check(&graph)?;
+        pattern_limit::check(&graph)?;
+        Ok(Self { graph })
     }
 
     /// True if checking `input` takes at most about a tenth of a second.
     pub fn allows(&self, input: &Value) -> bool {
-        let bounds = (INPUT_STEPS_MAX, INPUT_DEPTH_MAX);
-        let mut counter = StepCounter::new(&self.schema, &self.patterns, bounds);
-        counter.part(&self.schema, Some(input), 1).is_ok()
+        input::steps(&self.graph, input).is_some()
     }
-
-    /// Fails with the part at which the schema takes too many steps for one value.
-    fn check_steps(&self, parts: &[SchemaPart<'_>]) -> Result<(), TooComplex> {
-        let bounds = (SCHEMA_STEPS_MAX, SCHEMA_DEPTH_MAX);
-        let mut counter = StepCounter::new(&self.schema, &self.patterns, bounds);
-        for (at, _) in parts {
-            let part = self.schema.pointer(at).unwrap_or(&Value::Null);
-            let message = match counter.any(part) {
-                Ok(()) => continue,
-                Err(StepBound::Steps) => format!(
-                    "it is more than {SCHEMA_STEPS_MAX} steps for one value, with references followed"
-                ),
-                Err(StepBound::Depth) => {
-                    format!("more than {SCHEMA_DEPTH_MAX} of its parts stand inside each other")
-                }
-                Err(StepBound::Circle) => {
-                    "a `$ref` leads back to where it stands without going into the data".to_owned()
-                }
-            };
-            return Err(ComplexityLimit::Steps.error(message, at));
-        }
-        Ok(())
-    }
-
-    /// Fails with the first pattern that cannot be used.
-    fn measure_patterns(&mut self, parts: &[SchemaPart<'_>]) -> Result<(), TooComplex> {
-        for (text, at) in parts.iter().flat_map(|(at, part)| patterns(part, at)) {
-            let Err(limit) = self.patterns.measure(text) else {
-                continue;
-            };
-            let reason = match limit {
-                ComplexityLimit::Backtracking => "has a look-around or a back-reference",
-                ComplexityLimit::PatternSize if self.patterns.is_full() => {
-                    "is too large together with the others"
-                }
-                ComplexityLimit::PatternSize => "is too large with its repeats written out",
-                _ => "is not a regular expression",
-            };
-            return Err(limit.error(format!("the `pattern` `{}` {reason}", one_line(text)), &at));
-        }
-        Ok(())
-    }
-}
-
-/// A part of a schema, with its JSON pointer.
-type SchemaPart<'s> = (String, &'s Map<String, Value>);
-
-/// Fails with the first reference that is not followed, or name that references could count from.
-fn check_references(schema: &Value, parts: &[SchemaPart<'_>]) -> Result<(), TooComplex> {
-    let error = |message: String, at: &str| Err(ComplexityLimit::Reference.error(message, at));
-    let text = |part: &Map<_, _>, key| part.get(key).and_then(Value::as_str).map(str::to_owned);
-    let mut drafts = parts.iter().filter_map(|(_, part)| text(part, "$schema"));
-    let is_draft_4 = drafts.any(|draft| draft.contains("draft-04"));
-    for (at, part) in parts {
-        for (key, is_name) in [("$id", true), ("id", is_draft_4)] {
-            if is_name && !at.is_empty() && text(part, key).is_some() {
-                let message = format!("it has a `{key}` inside, and only its root may have one");
-                return error(message, at);
-            }
-        }
-        for key in ["$dynamicRef", "$recursiveRef"] {
-            if part.contains_key(key) {
-                let message = format!("`{key}` is not followed; `$ref` is");
-                return error(message, &format!("{at}/{key}"));
-            }
-        }
-        let reference = text(part, "$ref");
-        if let Some(reference) = reference.filter(|text| target(schema, text).is_none()) {
-            let message = format!(
-                "the `$ref` to `{}` is not followed: it must be `#` or `#/…` and lead to a part of the schema",
-                one_line(&reference)
-            );
-            return error(message, &format!("{at}/$ref"));
-        }
-    }
-    Ok(())
 }
 
 /// Compiles a schema that a [`SchemaCost`] was made of. References to other documents are not

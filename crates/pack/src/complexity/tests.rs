@@ -213,3 +213,50 @@ fn id_inside_data_is_accepted() {
         assert_eq!(error.pointer, pointer);
     }
 }
+
+/// Schemas and inputs whose count or check takes long if a cost is not charged where it arises.
+fn hostile_schemas() -> Vec<(Value, Value)> {
+    let nested_list = (0..20).fold(json!(vec![1; 30_000]), |inner, _| json!([inner]));
+    let wide = json!({"allOf": vec![json!({}); 6_400], "items": {"$ref": "#/$defs/a"}});
+    let key = "k".repeat(30_000);
+    let many = |name: &str| json!({"allOf": vec![json!({"$ref": format!("#/$defs/{name}")}); 14]});
+    let long_reference = json!({
+        "$defs": {&key: {}, "a": {"$ref": format!("#/$defs/{key}")}, "b": many("a"), "c": many("b")},
+        "properties": {"x": {"items": {"$ref": "#/$defs/c"}}},
+    });
+    let hidden_pattern = json!({
+        "properties": {"patternProperties": {"(x?[xy]){2000}z": {}}},
+        "allOf": [{"$ref": "#/properties"}],
+    });
+    let names = (0..30).map(|at| (format!("{at}{}", "x".repeat(2_000)), json!(1)));
+    let formats = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "definitions": {"a": {"allOf": vec![json!({"format": "uri"}); 1_600]}},
+        "properties": {"x": {"allOf": vec![json!({"$ref": "#/definitions/a"}); 8]}},
+    });
+    let unknown = (0..5_000).map(|at| (format!("x{at}"), json!(1)));
+    let unknown_keywords =
+        json!({"properties": {"x": {"items": Value::Object(unknown.collect())}}});
+    vec![
+        (
+            json!({"$defs": {"a": wide}, "properties": {"x": {"$ref": "#/$defs/a"}}}),
+            json!({ "x": nested_list }),
+        ),
+        (long_reference, json!({"x": vec![1; 700]})),
+        (hidden_pattern, Value::Object(names.collect())),
+        (formats, json!({"x": "x".repeat(60_000)})),
+        (unknown_keywords, json!({"x": vec![1; 30_000]})),
+    ]
+}
+
+#[test]
+fn cost_of_hostile_schemas_is_charged_where_it_arises() {
+    let verdicts = hostile_schemas().into_iter().map(|(schema, input)| {
+        let cost = SchemaCost::new(&schema);
+        cost.map(|cost| cost.allows(&input)).ok()
+    });
+    let verdicts: Vec<Option<bool>> = verdicts.collect();
+    // The long reference is resolved once, and unknown keywords are never looked at: both are cheap.
+    let (refused, cheap) = (Some(false), Some(true));
+    assert_eq!(verdicts, [refused, cheap, refused, refused, cheap]);
+}
