@@ -32,7 +32,7 @@ impl Default for RetryOptions {
 pub struct AgentOptions {
     /// The name of the model, `provider:model`.
     pub model: String,
-    /// The system prompt.
+    /// The system prompt, sent before the history.
     pub system: Option<String>,
     /// The limits of the history that is sent to the model.
     pub history: HistoryBudget,

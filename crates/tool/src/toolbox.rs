@@ -21,7 +21,7 @@ use crate::tool::Tool;
 #[error("there is already a tool named `{0}`")]
 pub struct DuplicateToolName(pub String);
 
-/// Why [`build_toolbox`] failed.
+/// The reason why [`build_toolbox`] could not build the tools of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolBuildError {
     /// The pack does not define the tool.

@@ -36,7 +36,7 @@ pub(crate) struct UnfinishedTurn {
     steps: BTreeSet<String>,
     /// True after `dispatch.traced`; a log without sub-agents has no such event.
     is_traced: bool,
-    /// True after `turn.cancel_requested`.
+    /// True after `turn.cancel_requested`: no new work may start.
     is_cancel_requested: bool,
     /// True if retention has removed the start of the turn: work may end that has no start.
     is_start_trimmed: bool,

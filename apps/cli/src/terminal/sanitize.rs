@@ -16,7 +16,7 @@ const SEQUENCE_CHARS_MAX: usize = 1_024;
 enum EscapeState {
     #[default]
     Text,
-    /// After ESC.
+    /// After ESC, before the character that names the sequence.
     Escape,
     /// In a control sequence (CSI, `ESC [ …`), until its final character. Counts its characters.
     Csi(usize),

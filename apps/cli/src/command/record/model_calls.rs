@@ -67,7 +67,7 @@ struct AgentCalls {
     agent: String,
     /// The trace span of a sub-agent's invocation; `None` for the orchestrator.
     span: Option<String>,
-    /// Indexes into [`CallReader::attempts`].
+    /// Indexes into [`CallReader::attempts`], in the order of the calls.
     attempts: Vec<usize>,
     /// Set by [`CallReader::identify_invocations`]; `None` for the orchestrator.
     invocation_id: Option<InvocationId>,
