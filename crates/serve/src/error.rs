@@ -182,11 +182,14 @@ impl From<Error> for RequestFault {
             Error::ToolCallNotFound => (Code::NotFound, "There is no tool call with this id."),
             Error::ApprovalNotFound => (
                 Code::ApprovalNotFound,
-                "The turn has asked no question with this id.",
+                "The turn has no approval request with this id.",
             ),
-            Error::TurnNotPaused => (Code::TurnNotPaused, "The turn waits for no answers."),
+            Error::TurnNotPaused => (
+                Code::TurnNotPaused,
+                "The turn is not waiting for approvals.",
+            ),
             Error::ApprovalResolved(id) => {
-                let detail = "The question has its answer, and it is not this one.";
+                let detail = "The approval request already has another decision.";
                 return Self::new(Code::ApprovalResolved, detail).with("approval_id", json!(id));
             }
             Error::TurnInFlight(turn) => {
@@ -197,7 +200,7 @@ impl From<Error> for RequestFault {
             }
             Error::QueueFull => (
                 Code::QueueFull,
-                "As many turns wait in this session as may; try again when one has ended.",
+                "The session's queue of turns is full; try again when a turn has ended.",
             ),
             Error::IdempotencyMismatch => (
                 Code::IdempotencyMismatch,
@@ -205,11 +208,11 @@ impl From<Error> for RequestFault {
             ),
             Error::InvalidCursor => (
                 Code::InvalidCursor,
-                "The cursor is not one of this session's.",
+                "The cursor does not belong to this session.",
             ),
             Error::CursorExpired => (
                 Code::CursorExpired,
-                "The cursor points outside what is kept; start again without one.",
+                "The cursor is outside the retained events; start again without a cursor.",
             ),
             Error::Unauthorized => (
                 Code::Unauthorized,
@@ -218,15 +221,15 @@ impl From<Error> for RequestFault {
             ),
             Error::Quarantined => (
                 Code::SessionQuarantined,
-                "The session's record is damaged and is not shown; other sessions go on.",
+                "The session's log is damaged and is not served; other sessions are not affected.",
             ),
             Error::StorageFull => (
                 Code::StorageFull,
-                "There is no room for a new turn; reading and cancelling still work.",
+                "The disk is full: no new turn can start; reading and cancelling still work.",
             ),
             Error::Draining => (
                 Code::Draining,
-                "The server is going away and takes no new work.",
+                "The server is shutting down and accepts no new work.",
             ),
             Error::TooMany => (Code::TooManyRequests, "A limit is reached; try again soon."),
             Error::Internal => return Self::internal(),

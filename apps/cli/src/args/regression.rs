@@ -12,7 +12,7 @@ const RECORD_HELP: &str = "\
 Reads a session of a data folder, whichever model answered it, and writes two files: script.yaml, with
 which the scripted model gives the same answers to the same input, for the orchestrator and every
 sub-agent; and case.yaml, the input and the result of every turn. Tools run again when the case is
-run. The files contain the conversation: mind who can read them.
+run. The files contain the conversation: restrict who can read them.
 
 Exits with 0, or with 2 if the files could not be written.
 

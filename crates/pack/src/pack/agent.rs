@@ -21,7 +21,7 @@ pub enum AgentKind {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnCancel {
-    /// The work is thrown away.
+    /// The work is discarded.
     #[default]
     Discard,
 }

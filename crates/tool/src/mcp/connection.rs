@@ -215,7 +215,7 @@ impl Connection {
 fn launch_error_text(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such program".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "it may not be run".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "it is not executable".to_owned(),
         _ => error.to_string(),
     }
 }

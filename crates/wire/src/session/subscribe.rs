@@ -53,7 +53,7 @@ impl SubscribeError {
 
     /// The cursor has another epoch, is ahead of the newest event, or was removed by retention.
     pub fn cursor_expired() -> Self {
-        let message = "The cursor is outside what is kept; subscribe with snapshot: true.";
+        let message = "The cursor is outside the retained events; subscribe with snapshot: true.";
         Self::new(SubscribeCode::CursorExpired, message)
     }
 

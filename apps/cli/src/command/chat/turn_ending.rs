@@ -64,7 +64,7 @@ fn reason_text(completed: &TurnCompleted) -> &'static str {
         (_, None) => "the server does not say why",
         (_, Some(error)) => match error.code {
             ErrorCode::InternalError => "something went wrong inside the server",
-            ErrorCode::RateLimitError => "the model's provider says it is too much at once",
+            ErrorCode::RateLimitError => "the model's provider limits the rate of requests",
             ErrorCode::SubAgentFailed => "a sub-agent failed",
             ErrorCode::CcsEnvelopeError => "a connected service answered with an error",
             ErrorCode::PartialFanOut => "some of several sub-agents failed",
@@ -92,7 +92,7 @@ pub(crate) fn receipt_text(cancelled: &TurnCancelled, participants: &TurnPartici
         Phase::Seam => "between two steps",
         Phase::Delegate => "while it waited for a worker",
         Phase::Idle => "while it waited for an upstream",
-        Phase::Queued => "before its turn came",
+        Phase::Queued => "while it was queued",
     };
     let mut text = format!("cancelled {phase} ({})", cancelled.reason);
     if receipt.is_empty() {
@@ -119,10 +119,10 @@ fn outcome_text(line: &ReceiptLine) -> String {
         (StopOutcome::Finished, _) => format!("finished by itself {after}"),
         (StopOutcome::Killed, _) => format!("killed {after}"),
         (StopOutcome::Discarded, ReceiptKind::Process | ReceiptKind::Worker) => {
-            format!("not gone {after}, may still run")
+            format!("not ended {after}, may still run")
         }
         (StopOutcome::Discarded, ReceiptKind::Llm | ReceiptKind::Tool | ReceiptKind::Subagent) => {
-            "still in flight, its answer is thrown away".to_owned()
+            "still in flight, its answer is discarded".to_owned()
         }
     }
 }
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(
             receipt_text(&cancelled, &participants),
             "cancelled while tools were at work (user_cancel)\n  \
-             tool tu_2: still in flight, its answer is thrown away\n  \
-             process 77: not gone after 12.0 s, may still run\n\
+             tool tu_2: still in flight, its answer is discarded\n  \
+             process 77: not ended after 12.0 s, may still run\n\
              stopped in 12.0 s, 2 still in flight",
             "discarded work may still be running"
         );

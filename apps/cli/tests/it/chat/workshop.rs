@@ -230,7 +230,10 @@ async fn worker_is_a_line_at_its_start_and_at_its_end() {
         .and_then(|rest| rest.split_once(" works on: "))
         .unwrap_or_else(|| panic!("{lines:?}"));
     assert!(task.ends_with("look into tea"), "{task}");
-    let look = format!("to look: turnwire tail {worker} --server {}", server.url());
+    let look = format!(
+        "follow it with: turnwire tail {worker} --server {}",
+        server.url()
+    );
     let ended = format!("worker on \"{task}\" is done; {look}");
     assert!(lines.contains(&ended.as_str()), "{lines:?}");
     let worker: SessionId = worker.parse().expect("a session");
@@ -255,7 +258,7 @@ fn stopped_worker_is_named_by_its_task() {
         assert!(done.err.contains(told), "{told:?} {}", done.err);
     }
     assert!(
-        !done.err.contains("to look: "),
+        !done.err.contains("follow it with: "),
         "the receipt says it: {}",
         done.err
     );

@@ -30,7 +30,7 @@ impl EventPrinter {
     pub(super) fn worker_completed(&mut self, end: &delegate::DelegateCompleted) -> io::Result<()> {
         let result = match end.success {
             true => "is done",
-            false => "did not do it",
+            false => "did not complete its task",
         };
         self.worker_ended(end.worker_session_id, TextTone::Quiet, result)
     }
@@ -41,7 +41,7 @@ impl EventPrinter {
         if self.is_stopping {
             return Ok(());
         }
-        let result = format!("did not get to its end ({})", code_name(end.failure_mode));
+        let result = format!("failed ({})", code_name(end.failure_mode));
         self.worker_ended(end.worker_session_id, TextTone::Bad, &result)
     }
 
@@ -52,7 +52,7 @@ impl EventPrinter {
             .map(|task| format!(" on \"{task}\""))
             .unwrap_or_default();
         let flags = &self.flags;
-        let text = format!("worker{task} {result}; to look: turnwire tail {worker}{flags}");
+        let text = format!("worker{task} {result}; follow it with: turnwire tail {worker}{flags}");
         self.note(tone, &text)
     }
 
@@ -67,7 +67,7 @@ impl EventPrinter {
             return Ok(());
         };
         let decision = match (resolved.by.as_str(), resolved.decision) {
-            ("system", _) => "taken back",
+            ("system", _) => "withdrawn",
             (_, Decision::Approve) => "allowed elsewhere",
             (_, Decision::Reject) => "refused elsewhere",
         };

@@ -31,14 +31,11 @@ fn worker_line_has_its_task_and_the_tail_command() {
             summary: "said".into(),
         })
     };
-    let look = format!("to look: turnwire tail {worker} --flag\n]");
+    let look = format!("follow it with: turnwire tail {worker} --flag\n]");
     for (end, how) in [
         (done(true), "is done"),
-        (done(false), "did not do it"),
-        (
-            given_up(FailureMode::Timeout),
-            "did not get to its end (timeout)",
-        ),
+        (done(false), "did not complete its task"),
+        (given_up(FailureMode::Timeout), "failed (timeout)"),
     ] {
         assert_eq!(
             output(OutputForm::Folded, false, vec![work(), end]),
@@ -154,6 +151,6 @@ fn answer_from_elsewhere_is_printed() {
     }
     assert_eq!(
         paper.read(),
-        "[allowed elsewhere: b {}: go\n][refused elsewhere: c {}\n][taken back: d {}\n]"
+        "[allowed elsewhere: b {}: go\n][refused elsewhere: c {}\n][withdrawn: d {}\n]"
     );
 }
