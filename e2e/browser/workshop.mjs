@@ -76,7 +76,7 @@ try {
   // A tool waits for a person; the page is loaded anew, and still asks.
   await say("take a note: buy <b>milk</b>");
   await until("the question", async () => (await page.locator(".ask button").count()) === 2);
-  assert.ok((await log()).includes("The turn waits for a person: may take_note act?"));
+  assert.ok((await log()).includes("The turn waits for approval: allow take_note to run?"));
   await idle();
   await page.reload();
   await badge("live");

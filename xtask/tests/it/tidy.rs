@@ -1,4 +1,4 @@
-//! `cargo xtask tidy` as a test: the tree keeps the rules of the house.
+//! `cargo xtask tidy` as a test: the tree keeps the rules of CONTRIBUTING.md.
 
 use turnwire_xtask::{source, tidy, trace};
 

@@ -1,7 +1,7 @@
 //! Pages of other sites over the whole server: let in where listed, refused everywhere else, on
 //! every path, the WebSocket's too.
 
-use crate::house::House;
+use crate::test_app::TestApp;
 use axum::http::StatusCode;
 use turnwire_wire::openapi::operations;
 
@@ -13,8 +13,8 @@ const LIST: [(&str, &str); 1] = [(
 
 #[tokio::test]
 async fn listed_site_creates_and_reads_sessions() {
-    let house = House::open_with(&LIST).await;
-    let made = house
+    let app = TestApp::open_with(&LIST).await;
+    let made = app
         .ask("POST", "/sessions", &[("origin", SITE)], "{}")
         .await;
     assert_eq!(made.status, StatusCode::CREATED);
@@ -29,14 +29,14 @@ async fn listed_site_creates_and_reads_sessions() {
 
 #[tokio::test]
 async fn websocket_passes_the_same_origin_check() {
-    let house = House::open_with(&LIST).await;
+    let app = TestApp::open_with(&LIST).await;
     let path = "/sessions/x/stream?attach=x";
-    let listed = house.ask("GET", path, &[("origin", SITE)], "").await;
+    let listed = app.ask("GET", path, &[("origin", SITE)], "").await;
     // Let in, and told what is wrong behind the guard.
     assert_eq!(listed.status, StatusCode::NOT_FOUND);
     assert_eq!(listed.body["code"], "session_not_found");
     assert_eq!(listed.header("access-control-allow-origin"), SITE);
-    let foreign = house
+    let foreign = app
         .ask("GET", path, &[("origin", "http://b.test")], "")
         .await;
     assert_eq!(foreign.status, StatusCode::FORBIDDEN);
@@ -46,7 +46,7 @@ async fn websocket_passes_the_same_origin_check() {
 
 #[tokio::test]
 async fn preflight_is_answered_on_every_served_path() {
-    let (open, closed) = (House::open_with(&LIST).await, House::open().await);
+    let (open, closed) = (TestApp::open_with(&LIST).await, TestApp::open().await);
     let asks = [("origin", SITE), ("access-control-request-method", "POST")];
     for operation in operations() {
         let names = ["{id}", "{code}", "{response_id}"];

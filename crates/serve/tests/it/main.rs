@@ -1,6 +1,6 @@
 //! Tests of the HTTP surface inside one process, in one binary.
 
-mod house;
+mod test_app;
 
 mod cors;
 mod openapi;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::house::House;
+use crate::test_app::TestApp;
 use axum::http::StatusCode;
 use serde_json::Value;
 use turnwire_wire::openapi::{DocumentLimits, document, operations};
@@ -32,9 +32,9 @@ fn served(router: &axum::Router) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn routes_and_operations_match() {
-    let house = House::open().await;
+    let app = TestApp::open().await;
     let told = told();
-    let served = served(house.router());
+    let served = served(app.router());
     let paths: BTreeSet<String> = told.keys().map(|path| (*path).to_owned()).collect();
     assert_eq!(served, paths);
     // What the framework answers to a method that no path has: the methods that this one has.
@@ -43,7 +43,7 @@ async fn routes_and_operations_match() {
         let path = names
             .iter()
             .fold(path.to_owned(), |path, name| path.replace(name, "x"));
-        let refused = house.ask("PATCH", &path, &[], "").await;
+        let refused = app.ask("PATCH", &path, &[], "").await;
         assert_eq!(refused.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
         let allowed = refused.header("allow").split(',').map(str::to_owned);
         // HEAD comes with GET and is not an operation of its own.
@@ -54,8 +54,8 @@ async fn routes_and_operations_match() {
 
 #[tokio::test]
 async fn document_has_the_limits_of_the_server() {
-    let house = House::open().await;
-    let answer = house.get("/openapi.json").await;
+    let app = TestApp::open().await;
+    let answer = app.get("/openapi.json").await;
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.header("content-type"), "application/json");
     assert_eq!(answer.body, document(DocumentLimits::default()));
@@ -63,10 +63,10 @@ async fn document_has_the_limits_of_the_server() {
 
 #[tokio::test]
 async fn every_problem_has_its_page_and_json() {
-    let house = House::open().await;
+    let app = TestApp::open().await;
     let json = [("accept", "application/json")];
-    let index = house.get("/problems").await;
-    let list = house.ask("GET", "/problems", &json, "").await;
+    let index = app.get("/problems").await;
+    let list = app.ask("GET", "/problems", &json, "").await;
     let listed: Vec<&Value> = list.body["problems"]
         .as_array()
         .expect("a list")
@@ -74,7 +74,7 @@ async fn every_problem_has_its_page_and_json() {
         .collect();
     assert_eq!(listed.len(), Code::ALL.len());
     for (code, listed) in Code::ALL.iter().zip(listed) {
-        let page = house.get(code.kind()).await;
+        let page = app.get(code.kind()).await;
         assert_eq!(page.status, StatusCode::OK);
         assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
         let policy = page.header("content-security-policy");
@@ -90,7 +90,7 @@ async fn every_problem_has_its_page_and_json() {
         );
         assert!(index.raw.contains(&format!("href=\"{}\"", code.kind())));
 
-        let answer = house.ask("GET", code.kind(), &json, "").await;
+        let answer = app.ask("GET", code.kind(), &json, "").await;
         assert_eq!(answer.header("content-type"), "application/json");
         assert_eq!(answer.header("vary"), "Accept");
         assert_eq!(&&answer.body, &listed);
@@ -102,7 +102,7 @@ async fn every_problem_has_its_page_and_json() {
 
 #[tokio::test]
 async fn unknown_problem_is_not_found() {
-    let house = House::open().await;
+    let app = TestApp::open().await;
     for path in [
         "/problems/made_up",
         "/problems/NOT_FOUND",
@@ -111,7 +111,7 @@ async fn unknown_problem_is_not_found() {
         "/problems/",
         "/problems/not_found/more",
     ] {
-        let answer = house.get(path).await;
+        let answer = app.get(path).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
         assert_eq!(answer.header("content-type"), "application/problem+json");
         assert_eq!(answer.body["code"], "not_found");
@@ -121,8 +121,8 @@ async fn unknown_problem_is_not_found() {
 // D-19
 #[tokio::test]
 async fn turn_uses_the_accepted_language() {
-    let house = House::open().await;
-    let session = house.session().await;
+    let app = TestApp::open().await;
+    let session = app.session().await;
     let path = format!("/sessions/{session}/turns");
     for (header, body, locale) in [
         ("de-AT, en;q=0.5", r#"{"message":"hi"}"#, "de-AT"),
@@ -130,12 +130,12 @@ async fn turn_uses_the_accepted_language() {
         ("*", r#"{"message":"hi"}"#, "en"),
     ] {
         let sent = [("accept-language", header)];
-        let accepted = house.ask("POST", &path, &sent, body).await;
+        let accepted = app.ask("POST", &path, &sent, body).await;
         assert_eq!(accepted.status, StatusCode::ACCEPTED, "{}", accepted.raw);
-        house.ended(&accepted.text("turn_id")).await;
+        app.ended(&accepted.text("turn_id")).await;
         let since = accepted.text("position");
         let events = format!("/sessions/{session}/events?types=turn.started&since={since}");
-        let started = house.get(&events).await;
+        let started = app.get(&events).await;
         assert_eq!(
             started.body["events"][0]["payload"]["locale"], locale,
             "{}",

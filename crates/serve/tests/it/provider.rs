@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::house::House;
-use crate::house::upstream::Upstream;
+use crate::test_app::TestApp;
+use crate::test_app::upstream::Upstream;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -86,8 +86,8 @@ async fn app(folder: &Path, port: u16, env: &[(&str, &str)]) -> (App, Arc<PackHo
 }
 
 /// The events of a session, oldest first.
-async fn events(house: &House, session: &str) -> Vec<Value> {
-    let answer = house.get(&format!("/sessions/{session}/events")).await;
+async fn events(app: &TestApp, session: &str) -> Vec<Value> {
+    let answer = app.get(&format!("/sessions/{session}/events")).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.raw);
     answer.body["events"].as_array().cloned().expect("events")
 }
@@ -99,9 +99,9 @@ async fn turn_is_answered_by_the_routed_provider() {
     let tape = folder.path().join("tape.jsonl");
     let record = [("TURNWIRE_MODEL_RECORD", tape.to_str().expect("a path"))];
     let (app, _host) = app(folder.path(), upstream.port, &record).await;
-    let house = House::around(app);
-    let session = house.session().await;
-    let ended = house.ended(&house.turn(&session, "Hallo!").await).await;
+    let app = TestApp::around(app);
+    let session = app.session().await;
+    let ended = app.ended(&app.turn(&session, "Hallo!").await).await;
     assert_eq!(ended["terminal"]["type"], "turn.completed", "{ended}");
 
     let came = upstream.came();
@@ -123,15 +123,15 @@ async fn turn_is_answered_by_the_routed_provider() {
     );
     assert_eq!(body["temperature"], json!(0.5));
 
-    let said = house.get(&format!("/sessions/{session}/messages")).await;
+    let said = app.get(&format!("/sessions/{session}/messages")).await;
     assert!(said.raw.contains("Guten Tag."), "{}", said.raw);
-    let row = house.get(&format!("/sessions/{session}")).await.body;
+    let row = app.get(&format!("/sessions/{session}")).await.body;
     assert_eq!(row["active_model"], "local:m");
     assert_eq!(row["routing_policy_version"], "v1");
     // 1000 tokens read and 10 written.
     let cost = row["cost_so_far_usd"].as_f64().expect("a cost");
     assert!((cost - 0.003).abs() < 1e-9, "{cost}");
-    let all = events(&house, &session).await;
+    let all = events(&app, &session).await;
     let route = all.iter().find(|event| event["type"] == "route.decided");
     let route = route.expect("a route");
     assert!(route.to_string().contains("rule speaker"), "{route}");
@@ -139,7 +139,7 @@ async fn turn_is_answered_by_the_routed_provider() {
     // No key anywhere: not in what clients see, not on the tape.
     let text = serde_json::to_string(&all).expect("JSON");
     assert!(!text.contains(KEY));
-    drop(house);
+    drop(app);
     let tape = std::fs::read_to_string(&tape).expect("a tape");
     assert!(
         tape.contains("Guten ") && !tape.contains(KEY) && !tape.contains("Hallo!"),
@@ -157,9 +157,9 @@ async fn sessions_are_notified_of_a_new_policy() {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
     let drain = CancellationToken::new();
     let serving = tokio::spawn(app.serve(listener.expect("a port"), drain.clone()));
-    let house = House::of(router);
-    let session = house.session().await;
-    let turn = house.turn(&session, "Hallo!").await;
+    let app = TestApp::of(router);
+    let session = app.session().await;
+    let turn = app.turn(&session, "Hallo!").await;
     until(|| !upstream.came().is_empty()).await;
 
     let file = folder.path().join("pack/routing.yaml");
@@ -173,18 +173,18 @@ async fn sessions_are_notified_of_a_new_policy() {
             .filter(|event| event["type"] == "routing.policy_reloaded");
         told.cloned().collect::<Vec<_>>()
     };
-    let mut all = events(&house, &session).await;
+    let mut all = events(&app, &session).await;
     for _ in 0..500 {
         if !told(&all).is_empty() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
-        all = events(&house, &session).await;
+        all = events(&app, &session).await;
     }
     let told = told(&all);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0]["payload"]["routing_policy_version"], "v2");
-    let row = house.get(&format!("/sessions/{session}")).await.body;
+    let row = app.get(&format!("/sessions/{session}")).await.body;
     assert_eq!(row["routing_policy_version"], "v2");
     // The turn that runs keeps what it was bound to.
     let route = all.iter().find(|event| event["type"] == "route.decided");
@@ -193,11 +193,9 @@ async fn sessions_are_notified_of_a_new_policy() {
         "v1"
     );
 
-    let cancelled = house
-        .post(&format!("/turns/{turn}/cancel"), json!({}))
-        .await;
+    let cancelled = app.post(&format!("/turns/{turn}/cancel"), json!({})).await;
     assert!(cancelled.status.is_success(), "{}", cancelled.raw);
-    house.ended(&turn).await;
+    app.ended(&turn).await;
     drain.cancel();
     serving.await.expect("no panic");
 }

@@ -1,16 +1,16 @@
 //! Model calls and what they come to, as REST tells them.
 
-use crate::house::House;
+use crate::test_app::TestApp;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use turnwire_wire::rest::llm_call;
 use turnwire_wire::rest::usage::UsageReport;
 
 /// A session with turns that have ended.
-async fn talked(house: &House, texts: &[&str]) -> String {
-    let session = house.session().await;
+async fn talked(app: &TestApp, texts: &[&str]) -> String {
+    let session = app.session().await;
     for text in texts {
-        house.ended(&house.turn(&session, text).await).await;
+        app.ended(&app.turn(&session, text).await).await;
     }
     session
 }
@@ -18,10 +18,10 @@ async fn talked(house: &House, texts: &[&str]) -> String {
 // D-04
 #[tokio::test]
 async fn calls_are_listed_with_cost_page_by_page() {
-    let house = House::open().await;
-    let session = talked(&house, &["use a tool", "hi"]).await;
+    let app = TestApp::open().await;
+    let session = talked(&app, &["use a tool", "hi"]).await;
     let path = format!("/sessions/{session}/llm-calls");
-    let all = house.get(&path).await;
+    let all = app.get(&path).await;
     assert_eq!(all.status, StatusCode::OK);
     let list: llm_call::LlmCallList = serde_json::from_value(all.body.clone()).expect("a list");
     assert_eq!((list.llm_calls.len(), list.next), (3, None));
@@ -49,7 +49,7 @@ async fn calls_are_listed_with_cost_page_by_page() {
     assert_eq!(newest["status"], "completed");
     assert_eq!(newest["attempt"], 1);
     let events = format!("/sessions/{session}/events?types=llm.call_completed");
-    let events = house.get(&events).await;
+    let events = app.get(&events).await;
     let logged = events.body["events"].as_array().expect("events").clone();
     let told = list.llm_calls.iter().rev();
     let told: Vec<Value> = told
@@ -63,7 +63,7 @@ async fn calls_are_listed_with_cost_page_by_page() {
     let mut walked = Vec::new();
     let mut page = format!("{path}?limit=1");
     loop {
-        let answer = house.get(&page).await;
+        let answer = app.get(&page).await;
         walked.extend(answer.body["llm_calls"].as_array().expect("a page").clone());
         match answer.body["next"].as_str() {
             Some(next) => page = format!("{path}?limit=1&before={next}"),
@@ -75,15 +75,15 @@ async fn calls_are_listed_with_cost_page_by_page() {
 
 #[tokio::test]
 async fn usage_sums_all_calls_and_outlives_sessions() {
-    let house = House::open().await;
-    let session = talked(&house, &["use a tool", "hi"]).await;
-    let calls = house.get(&format!("/sessions/{session}/llm-calls")).await;
+    let app = TestApp::open().await;
+    let session = talked(&app, &["use a tool", "hi"]).await;
+    let calls = app.get(&format!("/sessions/{session}/llm-calls")).await;
     let calls: llm_call::LlmCallList = serde_json::from_value(calls.body).expect("a list");
     let sum = calls.llm_calls.iter().filter_map(|call| call.usage);
     let sum = sum.fold(turnwire_event::TokenUsage::default(), |sum, usage| {
         sum.plus(usage)
     });
-    let answer = house.get("/usage").await;
+    let answer = app.get("/usage").await;
     assert_eq!(answer.status, StatusCode::OK);
     let report: UsageReport = serde_json::from_value(answer.body.clone()).expect("a report");
     assert_eq!(report.to.since(report.from), 29);
@@ -93,12 +93,12 @@ async fn usage_sums_all_calls_and_outlives_sessions() {
     assert_eq!(row["tenant_id"], "00000000-0000-0000-0000-000000000000");
     assert_eq!(row["model"], calls.llm_calls[0].model.as_str());
     let path = format!("/sessions/{session}");
-    let deleted = house.ask("DELETE", &path, &[], "").await;
+    let deleted = app.ask("DELETE", &path, &[], "").await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
     let days = format!("/usage?from={}&to={}", report.from, report.to);
-    assert_eq!(house.get(&days).await.body, answer.body);
+    assert_eq!(app.get(&days).await.body, answer.body);
     let other = [("x-tenant-id", "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd")];
-    let theirs = house.ask("GET", &days, &other, "").await;
+    let theirs = app.ask("GET", &days, &other, "").await;
     let nothing = UsageReport::new((report.from, report.to), Vec::new());
     let nothing = serde_json::to_value(nothing).expect("plain data");
     assert_eq!(theirs.body, nothing, "law 10: as if there were none");
@@ -106,7 +106,7 @@ async fn usage_sums_all_calls_and_outlives_sessions() {
 
 #[tokio::test]
 async fn invalid_or_too_many_days_are_problems() {
-    let house = House::open().await;
+    let app = TestApp::open().await;
     for (query, code, about) in [
         ("from=yesterday", "invalid_request", "from must be a day"),
         ("to=2026-02-30", "invalid_request", "to must be a day"),
@@ -124,7 +124,7 @@ async fn invalid_or_too_many_days_are_problems() {
         ("from=2026-01-01&from=2026-01-01", "invalid_request", "once"),
         ("since=2026-01-01", "unknown_field", "since"),
     ] {
-        let answer = house.get(&format!("/usage?{query}")).await;
+        let answer = app.get(&format!("/usage?{query}")).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
         assert_eq!(answer.text("code"), code, "{query}");
         assert_eq!(answer.header("content-type"), "application/problem+json");
@@ -136,7 +136,7 @@ async fn invalid_or_too_many_days_are_problems() {
         "to=2024-02-29",
         "to=0001-01-01",
     ] {
-        let answer = house.get(&format!("/usage?{query}")).await;
+        let answer = app.get(&format!("/usage?{query}")).await;
         assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.raw);
         assert_eq!(answer.body["rows"], json!([]));
     }
@@ -144,9 +144,9 @@ async fn invalid_or_too_many_days_are_problems() {
 
 #[tokio::test]
 async fn usage_is_counted_by_model() {
-    let house = House::open().await;
-    talked(&house, &["hi"]).await;
-    let text = house.get("/metrics").await.raw;
+    let app = TestApp::open().await;
+    talked(&app, &["hi"]).await;
+    let text = app.get("/metrics").await.raw;
     for start in [
         "llm_calls_total{model=\"scripted:",
         "llm_tokens_total{model=\"scripted:",

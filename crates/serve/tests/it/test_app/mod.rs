@@ -22,7 +22,7 @@ const SCRIPT: &str = r#"
 "#;
 
 /// The server and its folder, which goes when it does.
-pub(crate) struct House {
+pub(crate) struct TestApp {
     router: Router,
     _app: Option<App>,
     _home: Option<tempfile::TempDir>,
@@ -65,12 +65,12 @@ impl Answer {
     }
 }
 
-impl House {
+impl TestApp {
     pub(crate) async fn open() -> Self {
         Self::open_with(&[]).await
     }
 
-    /// A house whose settings are said in the environment.
+    /// A app whose settings are said in the environment.
     pub(crate) async fn open_with(env: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let script = home.path().join("script.yaml");
@@ -93,7 +93,7 @@ impl House {
         }
     }
 
-    /// A house around a server that is there.
+    /// A app around a server that is there.
     pub(crate) fn around(app: App) -> Self {
         Self {
             router: app.router(),
@@ -102,7 +102,7 @@ impl House {
         }
     }
 
-    /// A house around one that somebody else keeps.
+    /// A app around one that somebody else keeps.
     pub(crate) fn of(router: Router) -> Self {
         Self {
             router,
