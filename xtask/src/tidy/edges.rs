@@ -14,27 +14,28 @@ const PREFIX: &str = "turnwire-";
 type Row = (&'static str, &'static [&'static str]);
 
 const LEFT_OF_SERVE: &[&str] = &[
-    "event", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub", "session",
-    "wire",
+    "event", "fair", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub",
+    "session", "wire",
 ];
 const ANYTHING: &[&str] = &[
-    "event", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub", "session",
-    "wire", "serve", "client", "testkit",
+    "event", "fair", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub",
+    "session", "wire", "serve", "client", "testkit",
 ];
 
 /// The crates from left to right, each with what it may import.
 const ROWS: &[Row] = &[
     ("event", &[]),
+    ("fair", &[]),
     ("pack", &["event"]),
     ("dial", &["event"]),
     ("model", &["event", "pack", "dial"]),
-    ("tool", &["event", "pack", "dial"]),
+    ("tool", &["event", "fair", "pack", "dial"]),
     ("plan", &["event"]),
     ("agent", &["event", "pack", "model", "tool", "plan"]),
     ("render", &["event", "pack"]),
     ("log", &["event"]),
     ("hub", &["event", "log"]),
-    ("session", &["event", "render", "log", "hub"]),
+    ("session", &["event", "fair", "render", "log", "hub"]),
     ("wire", &["event"]),
     ("serve", LEFT_OF_SERVE),
     ("client", &["event", "wire"]),
