@@ -1,8 +1,8 @@
 //! Approvals: the tools of a paused turn that need a decision, and the decisions.
 
-use turnwire_event::TurnId;
+use turnwire_event::{ApprovalId, TurnId};
 use turnwire_wire::rest::approval::{
-    ApprovalAnswer, ApprovalAnswers, ApprovalList, ApprovalsAnswered,
+    ApprovalAnswer, ApprovalAnswers, ApprovalItem, ApprovalList, ApprovalsAnswered,
 };
 
 use crate::client::Client;
@@ -12,6 +12,13 @@ impl Client {
     /// The approvals that a turn has requested, with the decisions so far.
     pub async fn approvals(&self, id: TurnId) -> Result<ApprovalList> {
         self.http.get(&format!("/turns/{id}/approvals")).await
+    }
+
+    /// One approval of a turn, with the whole input of its tool.
+    pub async fn approval(&self, turn: TurnId, id: ApprovalId) -> Result<ApprovalItem> {
+        self.http
+            .get(&format!("/turns/{turn}/approvals/{id}"))
+            .await
     }
 
     /// Decides [`approvals`](Self::approvals) of a paused turn, all of `answers` or, on an error,

@@ -192,6 +192,11 @@ impl From<Error> for RequestFault {
                 let detail = "The approval request already has another decision.";
                 return Self::new(Code::ApprovalResolved, detail).with("approval_id", json!(id));
             }
+            Error::ApprovalInputMismatch(id) => {
+                let detail = "The tool would run with another input than the one decided on.";
+                let fault = Self::new(Code::ApprovalInputMismatch, detail);
+                return fault.with("approval_id", json!(id));
+            }
             Error::TurnInFlight(turn) => {
                 let detail = "The session is busy with a turn; wait for it or cancel it.";
                 return Self::new(Code::TurnInFlight, detail)

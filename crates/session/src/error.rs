@@ -24,6 +24,9 @@ pub enum Error {
     /// The approval was decided otherwise, or expired.
     #[error("approval {0} is already resolved")]
     ApprovalResolved(ApprovalId),
+    /// The decision is about another input than the one that the tool would run with.
+    #[error("approval {0} has another input")]
+    ApprovalInputMismatch(ApprovalId),
     /// The turn is not waiting for approvals.
     #[error("the turn is not paused")]
     TurnNotPaused,

@@ -83,6 +83,7 @@ mod tests {
             ("turn_in_flight", 409),
             ("turn_not_paused", 409),
             ("approval_resolved", 409),
+            ("approval_input_mismatch", 409),
             ("streaming_disabled", 409),
             ("step_conflict", 409),
             ("wire_version_mismatch", 409),

@@ -1,4 +1,5 @@
 //! Tools that need an approval.
 
+mod input;
 mod kills;
 mod turns;

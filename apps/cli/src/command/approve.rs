@@ -28,6 +28,7 @@ pub(crate) async fn run(args: &ApproveArgs) -> Result<()> {
     let answers = requests.iter().map(|request| ApprovalAnswer {
         approval_id: request.approval_id.to_string(),
         decision,
+        input_sha256: None,
         comment: args.comment.clone(),
     });
     let answered = client.decide_approvals(args.turn, answers.collect()).await;

@@ -36,6 +36,7 @@ fn answer(n: u128, name: &str, decision: Decision, comment: Option<&str>) -> Res
         tool_name: name.into(),
         tool_type: ToolType::Function,
         decision,
+        input_sha256: None,
         comment: comment.map(str::to_owned),
     }
 }

@@ -7,6 +7,7 @@
 
 use turnwire_event::body::approval::ApprovalRequested;
 use turnwire_event::code::TurnKind;
+use turnwire_event::content::sha256_hex;
 use turnwire_event::{ApprovalId, Body};
 use turnwire_tool::check_input;
 
@@ -61,11 +62,16 @@ pub(crate) async fn request_approvals(
 ) -> EmitResult {
     let resources = context.resources;
     for request in requests {
+        let json = request.input.to_string();
+        let input_summary = summary(&request.input, resources.options.summary_chars_max);
         let requested = ApprovalRequested {
             approval_id: ApprovalId(resources.id_generator.ulid()),
             tool_use_id: request.id,
             tool_name: request.name.clone(),
-            input_summary: summary(&request.input, resources.options.summary_chars_max),
+            input_truncated: input_summary != json,
+            input_bytes: Some(json.len() as u64),
+            input_sha256: Some(sha256_hex(json.as_bytes())),
+            input_summary,
         };
         let requested = Body::ApprovalRequested(requested);
         context.emit_as_agent(requested).await?;

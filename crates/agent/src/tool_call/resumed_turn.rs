@@ -3,13 +3,14 @@
 //!
 //! The inputs of the tools are in the history, in the message of the turn that paused. The pack may
 //! have changed since: a tool that is gone, or whose schema no longer accepts the input, does not
-//! run.
+//! run. Nor does a tool whose input is not, byte for byte, the one that the person approved.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use turnwire_event::body::approval::ResolvedApproval;
 use turnwire_event::code::{Decision, ToolErrorClass};
+use turnwire_event::content::sha256_hex;
 use turnwire_event::port::ResumeInput;
 use turnwire_event::{ContentBlock, Role, ToolUseId};
 use turnwire_model::ModelMessage;
@@ -82,6 +83,14 @@ fn executable_input<'a>(
         let message = "not executed: what it was asked for is no longer kept. Ask again.";
         return Err(ToolFailure::internal(message));
     };
+    let is_approved = answer
+        .input_sha256
+        .as_ref()
+        .is_none_or(|approved| *approved == sha256_hex(input.to_string().as_bytes()));
+    if !is_approved {
+        let message = "not executed: the input is not the one that was approved. Ask again.";
+        return Err(ToolFailure::internal(message));
+    }
     check_input(&**tool, input)?;
     Ok(input)
 }

@@ -69,6 +69,9 @@ pub struct Position {
 pub type EventId = Position;
 
 impl Position {
+    /// A position after every event.
+    pub const LAST: Self = Self::persisted(Epoch(Epoch::MAX), Seq(Seq::MAX));
+
     /// The position of a persisted event.
     pub const fn persisted(epoch: Epoch, seq: Seq) -> Self {
         Self {

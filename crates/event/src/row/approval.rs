@@ -16,6 +16,10 @@ pub struct ApprovalRow {
     pub tool_name: String,
     /// The tool's input, shortened.
     pub input_summary: String,
+    /// The length of the whole input as JSON text; `None` for a request of an older release.
+    pub input_bytes: Option<u64>,
+    /// The SHA-256 of the whole input as JSON text; `None` for a request of an older release.
+    pub input_sha256: Option<String>,
     pub state: ApprovalState,
     pub requested_at: Timestamp,
     pub resolved_at: Option<Timestamp>,

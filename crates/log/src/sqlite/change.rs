@@ -30,7 +30,7 @@ pub(crate) fn byte_estimate(change: &RowChange) -> usize {
         RowChange::TurnEnded { payload, .. } => payload.len(),
         RowChange::TurnQueued { input, .. } => 256 + input.len(),
         RowChange::KeyPut { scope, .. } => 256 + scope.key.len(),
-        RowChange::ApprovalPut(_, requested) => 256 + requested.input_summary.len(),
+        RowChange::ApprovalPut(_, requested) => 384 + requested.input_summary.len(),
         RowChange::SessionPut(_)
         | RowChange::ApprovalResolved(_)
         | RowChange::TurnStarted { .. }

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use turnwire_event::{ResponseId, SessionId, TurnId};
+use turnwire_event::{ApprovalId, ResponseId, SessionId, TurnId, Ulid};
 use turnwire_session::Error;
 
 use crate::error::RequestFault;
@@ -14,6 +14,10 @@ pub struct SessionPath(pub SessionId);
 /// The [`TurnId`] in a path, as a turn id or a response id.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnPath(pub TurnId);
+
+/// The [`TurnId`] and the [`ApprovalId`] in a path.
+#[derive(Clone, Copy, Debug)]
+pub struct ApprovalPath(pub TurnId, pub ApprovalId);
 
 impl<S: Sync + Send> FromRequestParts<S> for SessionPath {
     type Rejection = RequestFault;
@@ -33,6 +37,19 @@ impl<S: Sync + Send> FromRequestParts<S> for TurnPath {
     }
 }
 
+impl<S: Sync + Send> FromRequestParts<S> for ApprovalPath {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFault> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let Path((turn, approval)) = path.map_err(|_| Error::TurnNotFound)?;
+        let turn = turn_id(&turn).ok_or(Error::TurnNotFound)?;
+        // An id of the wrong form is one that no turn has.
+        let approval = approval.parse().unwrap_or(ApprovalId(Ulid(0)));
+        Ok(Self(turn, approval))
+    }
+}
+
 async fn segment<S: Sync + Send>(parts: &mut Parts, state: &S) -> Option<String> {
     let path = Path::<String>::from_request_parts(parts, state).await;
     path.ok().map(|Path(segment)| segment)
@@ -47,7 +64,6 @@ pub fn turn_id(text: &str) -> Option<TurnId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnwire_event::Ulid;
 
     // D-03
     #[test]

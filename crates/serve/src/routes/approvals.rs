@@ -6,16 +6,18 @@ use axum::routing::get;
 use axum::{Extension, Json, Router};
 use turnwire_session::{ApprovalDecision, Error, TurnApprovals};
 use turnwire_wire::rest::approval::{
-    ANSWERS_MAX, ApprovalAnswer, ApprovalAnswers, ApprovalList, ApprovalsAnswered,
+    ANSWERS_MAX, ApprovalAnswer, ApprovalAnswers, ApprovalItem, ApprovalList, ApprovalsAnswered,
     COMMENT_CHARS_MAX,
 };
 
 use crate::error::{RequestFault, run_to_end};
-use crate::request::{Identity, JsonBody, QueryParams, RequestTrace, TurnPath};
+use crate::request::{ApprovalPath, Identity, JsonBody, QueryParams, RequestTrace, TurnPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/turns/{id}/approvals", get(list).post(answer))
+    Router::new()
+        .route("/turns/{id}/approvals", get(list).post(answer))
+        .route("/turns/{id}/approvals/{approval_id}", get(read))
 }
 
 async fn list(
@@ -31,6 +33,17 @@ async fn list(
         approvals: rows.into_iter().map(Into::into).collect(),
         next_turn_id,
     }))
+}
+
+async fn read(
+    State(approvals): State<TurnApprovals>,
+    Identity(owner): Identity,
+    ApprovalPath(turn, approval): ApprovalPath,
+    params: QueryParams,
+) -> Result<Json<ApprovalItem>, RequestFault> {
+    params.refuse_rest()?;
+    let (row, input_json) = approvals.read(&owner, turn, approval).await?;
+    Ok(Json(ApprovalItem::new(row, input_json)))
 }
 
 async fn answer(
@@ -62,9 +75,12 @@ fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault>
         (Some(approval_id), Some(decision), None) => vec![ApprovalAnswer {
             approval_id,
             decision,
+            input_sha256: body.input_sha256,
             comment: body.comment,
         }],
-        (None, None, Some(answers)) if body.comment.is_none() => answers,
+        (None, None, Some(answers)) if body.comment.is_none() && body.input_sha256.is_none() => {
+            answers
+        }
         (Some(_), None, None) => return Err(RequestFault::invalid("decision", "is missing")),
         (_, _, Some(_)) => {
             return Err(RequestFault::invalid(
@@ -82,10 +98,15 @@ fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault>
     for ApprovalAnswer {
         approval_id,
         decision,
+        input_sha256,
         comment,
     } in answers
     {
         RequestFault::check_length("comment", comment.as_deref(), COMMENT_CHARS_MAX)?;
+        if input_sha256.as_deref().is_some_and(|hex| !is_sha256(hex)) {
+            let rule = "must be 64 lower-case hexadecimal digits";
+            return Err(RequestFault::invalid("input_sha256", rule));
+        }
         let approval_id = approval_id.parse().map_err(|_| Error::ApprovalNotFound)?;
         let mut earlier = decisions.iter();
         if earlier.any(|other| other.approval_id == approval_id && other.decision != decision) {
@@ -95,10 +116,16 @@ fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault>
         decisions.push(ApprovalDecision {
             approval_id,
             decision,
+            input_sha256,
             comment,
         });
     }
     Ok(decisions)
+}
+
+/// True for the form of [`SHA256_PATTERN`](turnwire_wire::rest::approval::SHA256_PATTERN).
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]
@@ -120,6 +147,7 @@ mod tests {
         let yes = ApprovalDecision {
             approval_id: id,
             decision: Decision::Approve,
+            input_sha256: None,
             comment: None,
         };
         let one = json!({"approval_id": id, "decision": "approve"});
@@ -134,6 +162,8 @@ mod tests {
             json!({"answers": [one, no]}),
             json!({"answers": [one], "decision": "approve"}),
             json!({"answers": [one], "comment": "x"}),
+            json!({"answers": [one], "input_sha256": "0".repeat(64)}),
+            json!({"approval_id": id, "decision": "approve", "input_sha256": "F".repeat(64)}),
             json!({"approval_id": id, "decision": "reject", "comment": "x".repeat(501)}),
             json!({"answers": vec![one.clone(); 257]}),
         ] {

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use turnwire_event::row::{ApprovalRow, TurnRow};
-use turnwire_event::{Owner, Position, TraceContext, TurnId};
+use turnwire_event::{ApprovalId, Owner, Position, TraceContext, TurnId};
 use turnwire_log::{EventDraft, OutboxRoom, Store};
 
 use crate::error::Error;
@@ -18,7 +18,9 @@ use crate::history::select::SizedMessage;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::StreamPresence;
 use crate::submit::request::SubmitRequest;
-use crate::turn::approval::paused_turn::{ApprovalDecision, PausedTurn, decision_draft};
+use crate::turn::approval::paused_turn::{
+    ApprovalDecision, PausedTurn, decision_draft, input_json,
+};
 use crate::turn::approval::turn_chain::TurnChain;
 use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
 
@@ -46,6 +48,25 @@ impl TurnApprovals {
         let row = self.core.turn(owner, turn).await?;
         let paused = self.read_paused(row).await?;
         Ok((paused.approvals, paused.resumed_by))
+    }
+
+    /// One approval of a turn, and the whole input that its tool runs with, as JSON text; `None` if
+    /// the input is no longer stored.
+    pub async fn read(
+        &self,
+        owner: &Owner,
+        turn: TurnId,
+        id: ApprovalId,
+    ) -> Result<(ApprovalRow, Option<String>), Error> {
+        let row = self.core.turn(owner, turn).await?;
+        let read = move |store: &dyn Store| {
+            let mut approvals = store.turn_approvals(row.id)?.into_iter();
+            let approval = approvals.find(|approval| approval.id == id);
+            let approval = approval.ok_or(Error::ApprovalNotFound)?;
+            let json = input_json(store, &row, approval.tool_use_id)?;
+            Ok((approval, json))
+        };
+        self.core.services.read(read).await
     }
 
     /// Applies a person's decisions on the approvals of a paused turn, all of them or none. The

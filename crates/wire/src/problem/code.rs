@@ -164,6 +164,11 @@ codes! {
         "Another person decided first, the turn was cancelled, or a new message was sent instead \
         of a decision.",
         "Read the decisions with GET /turns/{id}/approvals; a decision cannot be changed.";
+    ApprovalInputMismatch = "approval_input_mismatch", 409, "The decision is about another input", AfterChange,
+        "The tool would run with another input than the one in `input_sha256`.",
+        "The client sent the digest of the input of another approval, or of a part of the input.",
+        "Read the whole input with GET /turns/{id}/approvals/{approval_id}, show it, and decide \
+        again.";
     StreamingDisabled = "streaming_disabled", 409, "Streaming is disabled", No,
         "The server is configured not to stream.",
         "A stream was requested while streaming is disabled.",

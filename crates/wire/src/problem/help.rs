@@ -90,6 +90,10 @@ fn example_members(code: Code) -> Map<String, Value> {
             Code::ApprovalResolved,
             json!({"approval_id": format!("appr_{TURN}")}),
         ),
+        (
+            Code::ApprovalInputMismatch,
+            json!({"approval_id": format!("appr_{TURN}")}),
+        ),
         (Code::BodyTooLarge, json!({"limit_bytes": 1_048_576})),
         (Code::InvalidRequest, json!({"field": "message"})),
         (

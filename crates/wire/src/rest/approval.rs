@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "schema")]
 use serde_json::{Value, json};
 use turnwire_event::code::{ApprovalState, Decision};
+use turnwire_event::content::sha256_hex;
 use turnwire_event::row::ApprovalRow;
 use turnwire_event::{ApprovalId, Timestamp, ToolUseId, TurnId};
 
@@ -12,6 +13,9 @@ pub const COMMENT_CHARS_MAX: usize = 500;
 
 /// The largest number of decisions in one request: more than a turn can request.
 pub const ANSWERS_MAX: usize = 256;
+
+/// A SHA-256 as lower-case hex.
+pub const SHA256_PATTERN: &str = "^[0-9a-f]{64}$";
 
 /// The decision about one approval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +27,11 @@ pub struct ApprovalAnswer {
     pub approval_id: String,
     /// Whether the tool may run.
     pub decision: Decision,
+    /// The `input_sha256` of the input that the person was shown; a decision on another input is
+    /// refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = SHA256_PATTERN)))]
+    pub input_sha256: Option<String>,
     /// A comment; the model reads the comment of a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
@@ -41,6 +50,11 @@ pub struct ApprovalAnswers {
     /// Whether the tool may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
+    /// The `input_sha256` of the input that the person was shown; a decision on another input is
+    /// refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("pattern" = SHA256_PATTERN)))]
+    pub input_sha256: Option<String>,
     /// A comment; the model reads the comment of a `reject`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
@@ -70,6 +84,7 @@ fn one_or_several() -> Value {
                 "answers": { "type": "array" },
                 "approval_id": absent,
                 "decision": absent,
+                "input_sha256": absent,
                 "comment": absent,
             },
         },
@@ -112,8 +127,12 @@ pub struct ApprovalRecord {
     pub tool_use_id: ToolUseId,
     /// The name of the tool.
     pub tool_name: String,
-    /// The input, shortened; the message with the tool use has all of it.
+    /// The input, shortened; [`ApprovalItem`] has all of it.
     pub input_summary: String,
+    /// The length of the whole input as JSON text, in bytes; null for a request of an older release.
+    pub input_bytes: Option<u64>,
+    /// The SHA-256 of the whole input as JSON text; null for a request of an older release.
+    pub input_sha256: Option<String>,
     /// Whether the approval is open, and how it was decided.
     pub state: ApprovalState,
     /// When the turn requested it.
@@ -133,11 +152,40 @@ impl From<ApprovalRow> for ApprovalRecord {
             tool_use_id: row.tool_use_id,
             tool_name: row.tool_name,
             input_summary: row.input_summary,
+            input_bytes: row.input_bytes,
+            input_sha256: row.input_sha256,
             state: row.state,
             requested_at: row.requested_at,
             resolved_at: row.resolved_at,
             by: row.by,
             comment: row.comment,
+        }
+    }
+}
+
+/// 200 of `GET /turns/{id}/approvals/{approval_id}`: an approval with the whole input of its tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ApprovalItem {
+    #[serde(flatten)]
+    pub approval: ApprovalRecord,
+    /// The whole input as JSON text, byte for byte what the tool gets if it runs. A string, so that
+    /// no parser reorders fields or rounds numbers before a person sees them. Null if the input is
+    /// no longer stored: such a tool does not run.
+    pub input_json: Option<String>,
+}
+
+impl ApprovalItem {
+    /// The item of an approval and its whole input.
+    pub fn new(row: ApprovalRow, input_json: Option<String>) -> Self {
+        let mut approval = ApprovalRecord::from(row);
+        if let Some(json) = &input_json {
+            approval.input_bytes = Some(json.len() as u64);
+            approval.input_sha256 = Some(sha256_hex(json.as_bytes()));
+        }
+        Self {
+            approval,
+            input_json,
         }
     }
 }

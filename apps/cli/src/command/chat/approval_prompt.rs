@@ -111,6 +111,7 @@ impl ChatConversation {
             let answer = ApprovalAnswer {
                 approval_id: request.approval_id.to_string(),
                 decision,
+                input_sha256: None,
                 comment,
             };
             // Sending the same answer again is safe.

@@ -161,6 +161,7 @@ async fn answer_from_elsewhere_ends_the_prompt() {
     let answer = ApprovalAnswer {
         approval_id: questions[0].approval_id.to_string(),
         decision: Decision::Approve,
+        input_sha256: None,
         comment: Some("go on".into()),
     };
     client

@@ -17,6 +17,16 @@ pub struct ApprovalRequested {
     pub tool_name: String,
     /// The tool's input, shortened.
     pub input_summary: String,
+    /// True if `input_summary` is not the whole input, which is at
+    /// `/turns/{turn_id}/approvals/{approval_id}`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub input_truncated: bool,
+    /// The length of the whole input as JSON text, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_bytes: Option<u64>,
+    /// The SHA-256 of the whole input as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_sha256: Option<String>,
 }
 
 /// An approval request was decided. The event belongs to no turn: the requesting turn has ended.
@@ -44,6 +54,9 @@ pub struct ResolvedApproval {
     pub tool_name: String,
     pub tool_type: ToolType,
     pub decision: Decision,
+    /// The SHA-256 of the input that was decided on; the tool does not run with another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_sha256: Option<String>,
     /// The person's comment, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,

@@ -17,8 +17,9 @@ pub(crate) fn put(
 ) -> rusqlite::Result<()> {
     execute(
         tx,
-        "INSERT INTO approval (id, sid, turn, tool_use, name, input_summary, state, requested_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'pending', ?7) ON CONFLICT (id) DO NOTHING",
+        "INSERT INTO approval (id, sid, turn, tool_use, name, input_summary, input_bytes, input_sha256, \
+         state, requested_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', ?9) ON CONFLICT (id) DO NOTHING",
         params![
             requested.approval_id.to_string(),
             sid,
@@ -26,6 +27,8 @@ pub(crate) fn put(
             requested.tool_use_id.to_string(),
             requested.tool_name,
             requested.input_summary,
+            requested.input_bytes.map(u64::cast_signed),
+            requested.input_sha256,
             at.as_millis(),
         ],
     )
@@ -61,8 +64,8 @@ pub(crate) fn resolve(
 }
 
 impl SelectRow for ApprovalRow {
-    const SELECT: &str = "SELECT a.id, s.id, a.turn, a.tool_use, a.name, a.input_summary, a.state, a.requested_at, \
-        a.resolved_at, a.resolved_by, a.comment FROM approval a JOIN session s ON s.sid = a.sid";
+    const SELECT: &str = "SELECT a.id, s.id, a.turn, a.tool_use, a.name, a.input_summary, a.input_bytes, \
+        a.input_sha256, a.state, a.requested_at, a.resolved_at, a.resolved_by, a.comment FROM approval a JOIN session s ON s.sid = a.sid";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -72,11 +75,13 @@ impl SelectRow for ApprovalRow {
             tool_use_id: parsed(row, 3)?,
             tool_name: row.get(4)?,
             input_summary: row.get(5)?,
-            state: value(row, 6)?,
-            requested_at: time(row, 7)?,
-            resolved_at: optional_time(row, 8)?,
-            by: row.get(9)?,
-            comment: row.get(10)?,
+            input_bytes: row.get::<_, Option<i64>>(6)?.map(i64::cast_unsigned),
+            input_sha256: row.get(7)?,
+            state: value(row, 8)?,
+            requested_at: time(row, 9)?,
+            resolved_at: optional_time(row, 10)?,
+            by: row.get(11)?,
+            comment: row.get(12)?,
         })
     }
 }

@@ -33,6 +33,9 @@ fn request(n: u128) -> [RowChange; 2] {
                 tool_use_id: ToolUseId(Ulid(n)),
                 tool_name: "pay".into(),
                 input_summary: "{}".into(),
+                input_truncated: false,
+                input_bytes: Some(2),
+                input_sha256: Some("e3".into()),
             },
         ),
     ]
@@ -56,6 +59,10 @@ fn approval_keeps_its_first_decision(store: &dyn Store) {
     store.append(&[builder.rows(requests)]).expect("requests");
     let open = store.open_approvals(builder.session).expect("a read");
     assert_eq!(open.len(), 2);
+    assert_eq!(
+        (open[0].input_bytes, open[0].input_sha256.as_deref()),
+        (Some(2), Some("e3"))
+    );
     let decisions = vec![
         decide(1, Decision::Reject, Some("too dear")),
         decide(1, Decision::Approve, None),

@@ -4,15 +4,22 @@ use std::sync::Arc;
 
 use turnwire_event::body::approval::{ApprovalResolved, ResolvedApproval};
 use turnwire_event::code::{ApprovalState, Decision, ToolType, TurnStatus, code_name};
+use turnwire_event::content::sha256_hex;
 use turnwire_event::port::ResumeInput;
 use turnwire_event::row::{ApprovalRow, TurnRow};
-use turnwire_event::{Actor, ApprovalId, Body, ToolUseId, TraceContext, TurnId};
-use turnwire_log::{EventDraft, Store};
+use turnwire_event::{
+    Actor, ApprovalId, Body, ContentBlock, Position, ToolUseId, TraceContext, TurnId,
+};
+use turnwire_log::{EventDraft, MessageView, Store};
 
 use crate::error::Error;
 
 /// The value of `by` in decisions of a person.
 const BY_USER: &str = "user";
+
+/// The messages that [`input_json`] reads at once. The message with the tool uses is among the last
+/// of its turn: only the results of tools that needed no approval follow.
+const INPUT_PAGE: usize = 8;
 
 /// A person's decision on one approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +28,8 @@ pub struct ApprovalDecision {
     pub approval_id: ApprovalId,
     /// Whether the tool may run.
     pub decision: Decision,
+    /// The SHA-256 of the input that the person was shown, if the client sent it.
+    pub input_sha256: Option<String>,
     /// A comment for the model.
     pub comment: Option<String>,
 }
@@ -38,7 +47,12 @@ pub(crate) struct PausedTurn {
 impl PausedTurn {
     /// Reads the approvals of `turn`.
     pub(crate) fn read(store: &dyn Store, turn: TurnRow) -> Result<Self, Error> {
-        let approvals = store.turn_approvals(turn.id)?;
+        let mut approvals = store.turn_approvals(turn.id)?;
+        for approval in &mut approvals {
+            if is_pending(approval) && approval.input_sha256.is_none() {
+                add_digest(store, &turn, approval)?;
+            }
+        }
         let tools = store.turn_tool_calls(turn.id)?.into_iter();
         // The resuming turn commits with the last decision. One that committed between the two
         // reads is not reported yet.
@@ -72,6 +86,9 @@ impl PausedTurn {
                 .iter_mut()
                 .find(|approval| approval.id == decision.approval_id)
                 .ok_or(Error::ApprovalNotFound)?;
+            if decision.input_sha256.is_some() && decision.input_sha256 != approval.input_sha256 {
+                return Err(Error::ApprovalInputMismatch(approval.id));
+            }
             let state = state_after(decision.decision);
             if approval.state == ApprovalState::Pending {
                 if !paused {
@@ -107,12 +124,49 @@ impl PausedTurn {
                     ApprovalState::Approved => Decision::Approve,
                     ApprovalState::Rejected | ApprovalState::Pending => Decision::Reject,
                 },
+                input_sha256: approval.input_sha256.clone(),
                 comment: approval.comment.clone(),
             }
         };
         ResumeInput {
             turn_id: self.turn.id,
             answers: self.approvals.iter().map(answer).collect(),
+        }
+    }
+}
+
+/// Adds the digest of the input to a request of a release that did not store it.
+fn add_digest(store: &dyn Store, turn: &TurnRow, approval: &mut ApprovalRow) -> Result<(), Error> {
+    if let Some(json) = input_json(store, turn, approval.tool_use_id)? {
+        approval.input_bytes = Some(json.len() as u64);
+        approval.input_sha256 = Some(sha256_hex(json.as_bytes()));
+    }
+    Ok(())
+}
+
+/// The whole input of a tool use of `turn` as JSON text: the bytes that the tool gets and that
+/// digests are computed of. `None` if the message with the tool use is no longer stored.
+pub(crate) fn input_json(
+    store: &dyn Store,
+    turn: &TurnRow,
+    tool_use: ToolUseId,
+) -> Result<Option<String>, Error> {
+    let upto = turn.ended.unwrap_or(Position::LAST);
+    let mut before = None;
+    loop {
+        let view = MessageView::Orchestrator;
+        let page = store.messages(turn.session_id, view, upto, before, INPUT_PAGE)?;
+        let blocks = page.iter().flat_map(|stored| &stored.message.content);
+        let mut inputs = blocks.filter_map(|block| match block {
+            ContentBlock::ToolUse { id, input, .. } if *id == tool_use => Some(input),
+            _ => None,
+        });
+        if let Some(input) = inputs.next() {
+            return Ok(Some(input.to_string()));
+        }
+        match page.first() {
+            Some(oldest) if oldest.message.turn_id == turn.id => before = Some(oldest.message.id),
+            Some(_) | None => return Ok(None),
         }
     }
 }

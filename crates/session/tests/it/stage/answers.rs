@@ -27,6 +27,7 @@ pub fn decision_on(approval: &ApprovalRow, decision: Decision) -> ApprovalDecisi
     ApprovalDecision {
         approval_id: approval.id,
         decision,
+        input_sha256: None,
         comment: None,
     }
 }

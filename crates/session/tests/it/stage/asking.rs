@@ -71,6 +71,9 @@ pub fn request_approvals(turn: &TurnContext, count: u32) -> TurnOutcome {
             tool_use_id,
             tool_name: "pay".into(),
             input_summary: "{}".into(),
+            input_truncated: false,
+            input_bytes: None,
+            input_sha256: None,
         };
         emit(turn, Body::ApprovalRequested(requested));
     }

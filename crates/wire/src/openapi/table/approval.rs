@@ -1,11 +1,15 @@
-//! Approvals of paused turns: list and decide.
+//! Approvals of paused turns: list, read and decide.
 
 use serde_json::json;
 
+use turnwire_event::ApprovalId;
+
 use super::TURN_READ;
 use crate::openapi::operation::{OperationSpec, SuccessResponse, get, post};
+use crate::openapi::parameter::OperationParameter;
+use crate::openapi::schemas::request_schema;
 use crate::problem::Code;
-use crate::rest::approval::{ApprovalAnswers, ApprovalList, ApprovalsAnswered};
+use crate::rest::approval::{ApprovalAnswers, ApprovalItem, ApprovalList, ApprovalsAnswered};
 
 pub(super) fn operations() -> Vec<OperationSpec> {
     let answer_examples = json!({
@@ -37,6 +41,24 @@ pub(super) fn operations() -> Vec<OperationSpec> {
         .turn()
         .json::<ApprovalList>(200, "The approvals.")
         .fails(TURN_READ),
+        get(
+            "/turns/{id}/approvals/{approval_id}",
+            "readApproval",
+            "Read what a tool would run with",
+        )
+        .about(
+            "One approval with the whole input of its tool. Show all of it before a person decides, \
+             and send its `input_sha256` with the decision.",
+        )
+        .turn()
+        .parameter(OperationParameter::path(
+            "approval_id",
+            "The approval.",
+            request_schema::<ApprovalId>,
+        ))
+        .json::<ApprovalItem>(200, "The approval.")
+        .fails(TURN_READ)
+        .fails(&[Code::ApprovalNotFound]),
         post(
             "/turns/{id}/approvals",
             "answerApprovals",
@@ -57,6 +79,7 @@ pub(super) fn operations() -> Vec<OperationSpec> {
         .fails(&[
             Code::ApprovalNotFound,
             Code::ApprovalResolved,
+            Code::ApprovalInputMismatch,
             Code::TurnNotPaused,
             Code::TurnInFlight,
             Code::Draining,

@@ -115,6 +115,9 @@ fn answer_from_elsewhere_is_printed() {
             tool_use_id: ToolUseId(Ulid(5)),
             tool_name: name.into(),
             input_summary: "{}".into(),
+            input_truncated: false,
+            input_bytes: None,
+            input_sha256: None,
         })
     };
     let answer = |id, decision, by: &str, comment: Option<&str>| {
