@@ -33,7 +33,7 @@ use turnwire_model::cassette::CassetteWriterError;
 use turnwire_model::{ModelScript, ScriptError, ScriptedProvider};
 use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemIdGenerator};
 use turnwire_tool::runner::ProgramFolders;
-use turnwire_tool::{ProgramRunner, Toolbox};
+use turnwire_tool::{OrphanReaper, ProgramRunner, Toolbox};
 
 use crate::access::cors::CorsPolicy;
 use crate::config::ServerConfig;
@@ -275,11 +275,14 @@ pub fn run(config: ServerConfig, services: &[BundledService]) -> Result<(), RunE
             let producer = agent(config.script.file.as_deref())?;
             App::start(config, producer).await?
         } else {
+            // Before the first program of an MCP server.
+            let reaper = OrphanReaper::adopt()?;
             let mut variables = ServerVariables::from_env();
             for service in services {
                 variables = variables.or_service(*service, Handle::current());
             }
             let host = host(&config, variables).await?;
+            tokio::spawn(host.end_orphans(reaper));
             let every = Duration::from_millis(config.pack.reload_ms);
             tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
             App::hosting(config, host).await?

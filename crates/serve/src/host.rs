@@ -29,7 +29,7 @@ use turnwire_event::{Clock, IdGenerator, Owner, metric};
 use turnwire_model::{ModelRouter, ModelScript, ProviderTable, ScriptedProvider};
 use turnwire_pack::{FindingLevel, FlagCohort, Pack, PackFiles, PackFinding, PackReadError};
 use turnwire_render::RenderPolicies;
-use turnwire_tool::{McpServers, ProgramRunner};
+use turnwire_tool::{McpServers, OrphanReaper, ProgramRunner};
 
 use look::FileFingerprint;
 
@@ -226,6 +226,11 @@ impl PackHost {
         if let Some(deck) = &self.resources.bounds.deck {
             deck.flush();
         }
+    }
+
+    /// Ends the processes of programs that lose their guard. Never ends.
+    pub fn end_orphans(&self, reaper: OrphanReaper) -> impl Future<Output = ()> + use<> {
+        self.resources.runner.end_orphans(reaper)
     }
 
     /// Stops the MCP servers, gracefully if that does not take long.

@@ -1,8 +1,12 @@
 //! Programs of tools: [`guard`] is the process that ends a program with everything it started,
-//! [`runner`] starts programs under guards, and `ProcessTool` is a tool that runs one.
+//! `orphans` ends what loses its guard, [`runner`] starts programs under guards, and `ProcessTool` is
+//! a tool that runs one.
 
 pub mod guard;
+mod orphans;
 pub mod runner;
 mod tool;
+
+pub use orphans::OrphanReaper;
 
 pub(crate) use tool::ProcessTool;

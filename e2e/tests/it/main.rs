@@ -1,5 +1,6 @@
 //! Tests of the whole system: the real server process, real sockets, real crashes. One binary.
 
+mod shell_server;
 mod workshop;
 
 mod approval;

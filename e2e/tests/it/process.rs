@@ -1,5 +1,6 @@
 //! Tools that are programs, and their guards.
 
+mod escape;
 mod fight;
 mod guard;
 mod odd;

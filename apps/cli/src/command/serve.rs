@@ -5,6 +5,7 @@ use tracing_subscriber::EnvFilter;
 use turnwire_serve::app;
 use turnwire_serve::config::log::{Log, LogFormat};
 use turnwire_serve::host::BundledService;
+use turnwire_tool::guard;
 
 use crate::args::SettingArgs;
 use crate::command::settings;
@@ -18,6 +19,8 @@ const DEMO: BundledService = BundledService {
 
 /// Runs the server until a signal ends it.
 pub(crate) fn run(args: &SettingArgs) -> Result<()> {
+    // First: the environment has keys, which the programs of tools must not read from this process.
+    guard::deny_inspection().context("the environment cannot be hidden from programs")?;
     let config = settings::load(args)?;
     write_log(&config.log)?;
     Ok(app::run(config, &[DEMO])?)

@@ -66,6 +66,7 @@ impl RunningProgram for GuardedProgram {
                 Ok(
                     ProgramExit::MissingProgram | ProgramExit::MissingFolder | ProgramExit::Refused,
                 ) => " because the system does not run it".to_owned(),
+                Ok(ProgramExit::GuardDied) => " because its guard died".to_owned(),
                 Err(_) => String::new(),
             }
         })

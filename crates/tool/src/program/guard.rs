@@ -23,7 +23,9 @@ pub mod frame;
 pub mod order;
 #[cfg_attr(not(target_os = "linux"), path = "guard/tree_other.rs")]
 mod tree;
+pub(crate) mod orphans;
 mod event;
+mod inspection;
 mod server;
 mod signals;
 mod pump;
@@ -40,6 +42,8 @@ use order::GuardOrder;
 use pump::FrameWriter;
 use server::ParentServer;
 use watch::ProgramWatch;
+
+pub use inspection::deny_inspection;
 
 pub(crate) use tree::kill_descendants;
 

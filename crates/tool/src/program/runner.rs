@@ -32,8 +32,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::program::guard;
 use crate::program::guard::order::{GuardMode, GuardOrder};
+use crate::program::orphans::{GuardRegistration, GuardTable, OrphanReaper};
 
-use supervisor::GuardSupervisor;
+use supervisor::{GuardSupervisor, pid};
 
 pub use folders::ProgramFolders;
 pub use piped::PipedProgram;
@@ -58,6 +59,7 @@ pub struct ProgramRunner {
     pipe_slots: Arc<Semaphore>,
     /// The `PATH` of programs; all that they share with the server.
     path: String,
+    guards: Arc<GuardTable>,
 }
 
 impl ProgramRunner {
@@ -72,6 +74,7 @@ impl ProgramRunner {
             call_slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
             pipe_slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
             path: path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            guards: Arc::default(),
         }
     }
 
@@ -82,6 +85,12 @@ impl ProgramRunner {
             pipe_slots: Arc::new(Semaphore::new(programs_max)),
             ..self
         }
+    }
+
+    /// Ends the processes that lose a guard of this runner, with the `reaper` of this process. Never
+    /// ends.
+    pub fn end_orphans(&self, reaper: OrphanReaper) -> impl Future<Output = ()> + use<> {
+        reaper.run(Arc::clone(&self.guards))
     }
 
     /// The command that starts this binary as a guard, also after it was replaced on disk.
@@ -199,14 +208,22 @@ impl ProgramRunner {
             // A pipe, because the program may open its standard output by name.
             GuardMode::Pipe => command.stdout(Stdio::piped()).stderr(guard_frames),
         };
-        let child = command.spawn()?;
-        Ok((GuardProcess { child, frames }, input))
+        let (child, registration) = self
+            .guards
+            .spawn(|| command.spawn(), |child| child.id().and_then(pid))?;
+        let guard = GuardProcess {
+            child,
+            registration,
+            frames,
+        };
+        Ok((guard, input))
     }
 }
 
 /// A running guard and the server's end of the socket for its frames.
 struct GuardProcess {
     child: Child,
+    registration: GuardRegistration,
     frames: UnixStream,
 }
 

@@ -137,6 +137,7 @@ impl ProcessTool {
             ProgramExit::MissingProgram => "The program of this tool is missing.".to_owned(),
             ProgramExit::MissingFolder => NO_FOLDER.to_owned(),
             ProgramExit::Refused => "The program of this tool could not be started.".to_owned(),
+            ProgramExit::GuardDied => "The guard of the program died, and it was ended.".to_owned(),
         };
         // Keys are removed before the cut, so that no part of one is left.
         let output = String::from_utf8_lossy(&finished.output).into_owned();

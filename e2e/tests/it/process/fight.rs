@@ -83,7 +83,7 @@ time.sleep(600)' \"$out-far\";;
     programs.until_ready(3).await;
     let done = guarded.finished().await;
     assert_eq!((done.end.requested, done.end.killed), (false, true));
-    assert_eq!(done.end.exit, ProgramExit::Refused);
+    assert_eq!(done.end.exit, ProgramExit::GuardDied);
     programs.until_gone(WITHIN).await;
 }
 

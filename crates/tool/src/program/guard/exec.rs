@@ -9,6 +9,8 @@ use std::process::{Command, ExitCode};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::frame::ProgramExit;
+#[cfg(target_os = "linux")]
+use super::inspection::drop_inspection_privilege;
 use super::order::{GuardOrder, ProgramLimits};
 
 /// The exit code of a shell for a missing program. Together with the token only this process can
@@ -70,7 +72,7 @@ pub(super) fn exec_failure(
     serde_json::from_slice(error_output.strip_prefix(token.as_bytes())?).ok()
 }
 
-/// This process dies with the guard, gains no privileges, and is the first that the system kills when
+/// This process dies with the guard, gains no privileges, cannot inspect others, and is the first that the system kills when
 /// memory runs out.
 #[cfg(target_os = "linux")]
 fn bind(guard: &str) -> io::Result<()> {
@@ -84,6 +86,7 @@ fn bind(guard: &str) -> io::Result<()> {
     }
     // Executing a program with other privileges resets the parent death signal.
     rustix::thread::set_no_new_privs(true)?;
+    drop_inspection_privilege();
     // May be forbidden; then the system chooses.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     Ok(())

@@ -78,6 +78,8 @@ pub enum ProgramExit {
     /// It was not started: the system refused to run it.
     #[default]
     Refused,
+    /// Its guard died, and it was killed with it.
+    GuardDied,
 }
 
 impl ProgramEnded {

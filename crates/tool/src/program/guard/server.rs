@@ -4,6 +4,8 @@ use std::io;
 
 use rustix::process::{Pid, getppid};
 
+use super::inspection::deny_inspection;
+
 /// The server that started the guard.
 #[derive(Clone, Copy)]
 pub(super) struct ParentServer(Option<Pid>);
@@ -13,12 +15,10 @@ impl ParentServer {
     /// program has stopped, and is harmless when only a thread of the server ends, which sends it
     /// too. Also denies other processes of the user access to the memory and files of this one.
     pub(super) fn bind() -> io::Result<Self> {
+        deny_inspection()?;
         #[cfg(target_os = "linux")]
         {
-            use rustix::process::{
-                DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal,
-            };
-            set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+            use rustix::process::{Signal, set_parent_process_death_signal};
             set_parent_process_death_signal(Some(Signal::CONT))?;
         }
         Ok(Self(getppid()))

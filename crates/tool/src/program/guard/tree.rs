@@ -37,6 +37,11 @@ pub(super) struct ProcessEntry {
 pub(super) fn adopt() -> io::Result<()> {
     // Fails for a process that already leads a group, which is as good.
     let _ = setsid();
+    become_subreaper()
+}
+
+/// Orphaned descendants of this process become its children.
+pub(super) fn become_subreaper() -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
     Ok(())
 }
@@ -61,6 +66,44 @@ fn descendants_of(guard: Pid) -> Vec<ProcessEntry> {
         }
     }
     distinct(all)
+}
+
+/// The children of `parent`, also dead ones that are not reaped.
+pub(super) fn children_of(parent: Pid) -> Vec<Pid> {
+    let children = children(parent.as_raw_nonzero().get());
+    children.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+/// Whether a process comes from a program: programs cannot gain privileges, and neither can what
+/// they start. True on a system that does not tell.
+pub(super) fn is_of_program(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()));
+    let status = status.unwrap_or_default();
+    let mut lines = status.lines();
+    let value = lines.find_map(|line| line.strip_prefix("NoNewPrivs:"));
+    value.is_none_or(|value| value.trim() != "0")
+}
+
+/// Kills `roots` and all their descendants, and returns the killed ones.
+pub(super) fn kill_trees(roots: &[Pid]) -> Vec<Pid> {
+    let mut children: HashMap<Pid, Vec<ProcessEntry>> = HashMap::new();
+    let mut all = Vec::new();
+    for process in process_table() {
+        children.entry(process.parent).or_default().push(process);
+        if roots.contains(&process.pid) {
+            all.push(process);
+        }
+    }
+    let mut parents: Vec<Pid> = roots.to_vec();
+    while let Some(parent) = parents.pop() {
+        for process in children.remove(&parent).unwrap_or_default() {
+            parents.push(process.pid);
+            all.push(process);
+        }
+    }
+    let all = distinct(all);
+    kill_groups_and_processes(&all, &[getpgrp()]);
+    all.into_iter().map(|process| process.pid).collect()
 }
 
 fn distinct(mut processes: Vec<ProcessEntry>) -> Vec<ProcessEntry> {
@@ -137,23 +180,27 @@ pub(crate) fn kill_descendants(guard: Pid, _program: Option<Pid>) -> bool {
 fn kill_descendants_of(guard: Pid, group: Option<Pid>) -> Vec<ProcessEntry> {
     let killed_children = kill_children(guard);
     let mut all = descendants_of(guard);
-    let mut groups: Vec<Pid> = all.iter().filter_map(|process| process.group).collect();
-    groups.extend(group);
-    groups.sort_unstable_by_key(|group| group.as_raw_nonzero());
-    groups.dedup();
-    // A program that has joined the group of its guard is killed alone.
-    let spared = [Some(guard), Some(getpgrp())];
-    for group in groups
-        .into_iter()
-        .filter(|group| !spared.contains(&Some(*group)))
-    {
+    if let Some(group) = group {
         send(group, Signal::KILL);
     }
-    for process in &all {
-        signal(process, Signal::KILL);
-    }
+    // A program that has joined the group of its guard is killed alone.
+    kill_groups_and_processes(&all, &[guard, getpgrp()]);
     all.extend(killed_children);
     distinct(all)
+}
+
+/// Kills the groups of `processes` except those in `spared`, then each process.
+fn kill_groups_and_processes(processes: &[ProcessEntry], spared: &[Pid]) {
+    let groups = processes.iter().filter_map(|process| process.group);
+    let mut groups: Vec<Pid> = groups.filter(|group| !spared.contains(group)).collect();
+    groups.sort_unstable_by_key(|group| group.as_raw_nonzero());
+    groups.dedup();
+    for group in groups {
+        send(group, Signal::KILL);
+    }
+    for process in processes {
+        signal(process, Signal::KILL);
+    }
 }
 
 /// Kills the guard's own children, which are read from one short list instead of the whole table. A

@@ -17,6 +17,22 @@ pub(super) fn adopt() -> io::Result<()> {
     Ok(())
 }
 
+pub(super) fn become_subreaper() -> io::Result<()> {
+    Ok(())
+}
+
+pub(super) fn children_of(_: Pid) -> Vec<Pid> {
+    Vec::new()
+}
+
+pub(super) fn is_of_program(_: Pid) -> bool {
+    false
+}
+
+pub(super) fn kill_trees(_: &[Pid]) -> Vec<Pid> {
+    Vec::new()
+}
+
 pub(super) fn has_more_than(_: u64) -> bool {
     false
 }

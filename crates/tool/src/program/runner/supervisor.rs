@@ -8,23 +8,27 @@
 
 use std::future::pending;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::codec::LengthDelimitedCodec;
 use turnwire_event::code::StopOutcome;
+use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
 
 use super::GuardProcess;
 use crate::program::guard::frame::{
-    FRAME_BYTES_MAX, GuardFrame, HEAD_BYTES, ProgramEnded, TAG_BYTES,
+    FRAME_BYTES_MAX, GuardFrame, HEAD_BYTES, ProgramEnded, ProgramExit, TAG_BYTES,
 };
 use crate::program::guard::kill_descendants;
+use crate::program::orphans::GuardRegistration;
 use crate::tool::LiveTask;
 
 /// Added to the grace period, until the server kills the processes itself: killing takes a moment,
@@ -98,6 +102,7 @@ impl GuardedProgram {
 /// The task behind a [`GuardedProgram`].
 pub(super) struct GuardSupervisor {
     child: Child,
+    registration: GuardRegistration,
     guard: Pid,
     /// Writes the order, and then holds the standard input of the guard open: dropping it requests
     /// the end, besides the signal. `None` after that, and if the caller has the input.
@@ -117,6 +122,8 @@ pub(super) struct GuardSupervisor {
     killing: bool,
     /// The server has killed a process.
     killed: bool,
+    /// The server has killed the guard, which was alive.
+    guard_killed: bool,
     /// The number of last rounds without a process.
     empty_rounds: usize,
     end: Option<ProgramEnded>,
@@ -126,7 +133,11 @@ impl GuardSupervisor {
     /// Supervises `guard`. `input` writes its order and holds its standard input open; `None` if
     /// the caller does.
     pub(super) fn start(
-        GuardProcess { child, frames }: GuardProcess,
+        GuardProcess {
+            child,
+            registration,
+            frames,
+        }: GuardProcess,
         input: Option<BoxFuture<'static, ()>>,
         output_bytes_max: usize,
         grace: Duration,
@@ -136,6 +147,7 @@ impl GuardSupervisor {
         let guard = guard.ok_or(io::ErrorKind::BrokenPipe)?;
         let supervisor = Self {
             child,
+            registration,
             guard,
             input,
             program: None,
@@ -147,6 +159,7 @@ impl GuardSupervisor {
             give_up_at: None,
             killing: false,
             killed: false,
+            guard_killed: false,
             empty_rounds: 0,
             end: None,
         };
@@ -267,8 +280,17 @@ impl GuardSupervisor {
             let _ = kill_process(self.guard, Signal::CONT);
             return false;
         }
-        let _ = kill_process(self.guard, Signal::KILL);
+        self.kill_guard();
         true
+    }
+
+    /// Kills the guard, unless it is dead.
+    fn kill_guard(&mut self) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if let Ok(None) = waitid(WaitId::Pid(self.guard), options) {
+            self.guard_killed = true;
+            let _ = kill_process(self.guard, Signal::KILL);
+        }
     }
 
     /// Kills the descendants once.
@@ -292,7 +314,7 @@ impl GuardSupervisor {
             self.kill_round().await;
             sleep(KILL_PAUSE).await;
         }
-        let _ = kill_process(self.guard, Signal::KILL);
+        self.kill_guard();
     }
 
     /// The guard has reported the end, or is dead.
@@ -306,27 +328,57 @@ impl GuardSupervisor {
                 ..end
             },
             None => {
-                // The guard was killed, or sent no valid frame: the program dies with it, and its
-                // session is killed here.
+                // The guard was killed, or sent no valid frame: the program dies with it, its
+                // session is killed here, and what left the session by the reaper of orphans.
                 self.kill_all().await;
+                self.registration.settle().await;
+                let exit = match self.program {
+                    Some(_) => ProgramExit::GuardDied,
+                    None => ProgramExit::Refused,
+                };
                 ProgramEnded {
                     requested: self.requested,
                     killed: self.program.is_some() || self.killed,
+                    exit,
                     ..ProgramEnded::default()
                 }
             }
         };
-        if timeout(EXIT_TIMEOUT, self.child.wait()).await.is_err() {
+        let mut exited = timeout(EXIT_TIMEOUT, self.child.wait()).await;
+        if exited.is_err() {
             tracing::error!("guard has reported the end of its program and does not exit");
             self.empty_rounds = 0;
             self.kill_all().await;
-            let _ = timeout(EXIT_TIMEOUT, self.child.wait()).await;
+            exited = timeout(EXIT_TIMEOUT, self.child.wait()).await;
+        }
+        match exited {
+            Ok(Ok(status)) if !self.guard_killed => report_death(self.guard, status),
+            Ok(_) => {}
+            Err(_) => {
+                // The system cannot kill the guard now; it stays registered until it is reaped.
+                let (mut child, registration) = (self.child, self.registration);
+                tokio::spawn(async move {
+                    let _ = child.wait().await;
+                    drop(registration);
+                });
+            }
         }
         FinishedProgram {
             end,
             ..self.finished
         }
     }
+}
+
+/// Counts and logs a guard that did not exit by itself.
+fn report_death(guard: Pid, status: ExitStatus) {
+    if status.success() {
+        return;
+    }
+    metrics::counter!(metric::TOOL_GUARD_DEATHS_TOTAL).increment(1);
+    let guard = guard.as_raw_nonzero().get();
+    let (signal, code) = (status.signal(), status.code());
+    tracing::warn!(guard, signal, code, "guard of a program died");
 }
 
 /// Waits for `future`; for ever if there is none.
@@ -337,6 +389,6 @@ async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
     }
 }
 
-fn pid(id: u32) -> Option<Pid> {
+pub(super) fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id).ok().and_then(Pid::from_raw)
 }
