@@ -20,5 +20,6 @@ pub mod cancels;
 pub mod stops;
 pub mod chat_cuts;
 pub mod both_wires;
+pub mod fairness;
 
 pub use turnwire_testkit::data_service;

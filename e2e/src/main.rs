@@ -1,5 +1,5 @@
-//! Campaigns of any length: `kills N`, `cuts N`, `stops N`, `workers N`; `cargo xtask campaign` runs
-//! them. They run in rounds, each on a new server and checked by itself, so that memory stays
+//! Campaigns of any length: `kills N`, `cuts N`, `stops N`, `workers N`, `fairness N`; `cargo xtask
+//! campaign` runs them. They run in rounds, each on a new server and checked by itself, so that memory stays
 //! bounded and the rounds after a violation still run. The seed of each round is printed before it begins,
 //! and `TURNWIRE_SEED` repeats a campaign.
 
@@ -7,16 +7,18 @@ use std::fmt::Debug;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use turnwire_e2e::fairness::campaign::FairnessOptions;
 use turnwire_e2e::stops::campaign;
 use turnwire_e2e::{both_wires, cancels, chat_cuts, cuts, kills, worker_cuts};
 use turnwire_testkit::rng::SeededRng;
 
 const USAGE: &str = "\
-usage: turnwire-e2e kills|cuts|stops|workers N
+usage: turnwire-e2e kills|cuts|stops|workers|fairness N
   kills    SIGKILL of the server under load, on the session wire and on both wires
   cuts     connections cut at random bytes and resumed, on the session and the chat wire
   stops    turns cancelled at random moments, with tools of every kind among them
-  workers  connections that carry worker sessions, cut and resumed";
+  workers  connections that carry worker sessions, cut and resumed
+  fairness latency of ten quiet owners beside a greedy one, in N rounds per resource";
 
 /// The kind of campaign to run.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +80,9 @@ async fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let count = count.parse::<usize>().ok().filter(|count| *count > 0);
+    if let ("fairness", Some(rounds)) = (name.as_str(), count) {
+        return fairness(rounds).await;
+    }
     let (Some(kind), Some(count)) = (CampaignKind::read(name), count) else {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
@@ -110,6 +115,25 @@ async fn main() -> ExitCode {
     ExitCode::from(u8::from(violations > 0))
 }
 
+/// Runs the fairness campaign, which is judged as a whole.
+async fn fairness(rounds: usize) -> ExitCode {
+    let options = match FairnessOptions::from_env(rounds) {
+        Ok(options) => options,
+        Err(why) => {
+            eprintln!("{why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let started = Instant::now();
+    let violations = turnwire_e2e::fairness::campaign::run(&options).await;
+    println!(
+        "fairness: {} resources, {violations} with violations",
+        options.resources.len()
+    );
+    println!("in {:.0} s", started.elapsed().as_secs_f64());
+    ExitCode::from(u8::from(violations > 0))
+}
+
 /// What a campaign shows. Without a violation in N trials the true rate is below 3/N with 95 %
 /// confidence (the rule of three).
 fn verdict(name: &str, trials: usize, violations: usize) -> String {
@@ -124,6 +148,16 @@ fn verdict(name: &str, trials: usize, violations: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const KINDS: [&str; 5] = ["kills", "cuts", "stops", "workers", "fairness"];
+
+    #[test]
+    fn campaigns_are_those_of_the_task() {
+        let task = include_str!("../../xtask/src/campaign.rs");
+        let names = KINDS.map(|name| format!("\"{name}\"")).join(", ");
+        assert!(task.contains(&format!("[{names}]")), "{names}");
+        assert!(USAGE.contains(&KINDS.join("|")));
+    }
 
     #[test]
     fn bound_is_printed_only_without_violations() {

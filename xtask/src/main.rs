@@ -12,7 +12,8 @@ cargo xtask schema            write schema/*.json from the types
 cargo xtask trace             write the tests of each requirement into docs/wires/*.md
 cargo xtask test [NAME]       install test dependencies, then format check, lints and all tests,
                               or those whose name contains NAME
-cargo xtask campaign KIND N   N trials of kills, cuts, stops or workers
+cargo xtask campaign KIND N   N trials of kills, cuts, stops or workers, or N rounds of fairness;
+                              --binary FILE tests another server
 cargo xtask size [--no-build] lines, crates, binary size and the time of a cold release build
 ";
 
@@ -44,9 +45,8 @@ fn main() -> Result<ExitCode> {
             Ok(ExitCode::from(u8::from(!passed)))
         }
         Some("campaign") => {
-            let mut arguments = std::env::args().skip(2);
-            let (kind, trials) = (arguments.next(), arguments.next());
-            campaign::run(&root, kind.as_deref(), trials.as_deref()).map(|()| ExitCode::SUCCESS)
+            let arguments: Vec<String> = std::env::args().skip(2).collect();
+            campaign::run(&root, &arguments).map(|()| ExitCode::SUCCESS)
         }
         Some("size") => {
             let build = std::env::args().nth(2).as_deref() != Some("--no-build");
