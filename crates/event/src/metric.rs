@@ -94,6 +94,7 @@ metrics! {
     LOG_COMMITS_TOTAL = "log.commits_total", "Commits";
     LOG_COMMIT_MS = "log.commit_ms", "Time of one commit";
     LOG_STORAGE_FULL = "log.storage_full", "1 while the disk is full";
+    LOG_WAL_FRAMES_LOST_TOTAL = "log.wal_frames_lost_total", "Committed WAL frames that the start found damaged or missing; any above 0 is a loss of data";
     SESSIONS_OPEN = "session.open", "Sessions held in memory";
     DISPATCH_OVERHEAD_MS = "dispatch.overhead_ms", "Time of one sub-agent invocation outside of models and tools, from the parsed tool call to its handled result";
     HTTP_REQUESTS_TOTAL = "http.requests_total", "Requests answered, by method, route and status";

@@ -22,6 +22,7 @@
 
 pub mod chain;
 pub mod error;
+pub mod private;
 pub mod record;
 pub mod reserve;
 pub mod selection;

@@ -1,9 +1,11 @@
 //! A file that reserves disk space. It is removed when the disk is full, so that running turns can
 //! still write their terminals, and is created again when there is free space.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
+
+use crate::private;
 
 /// A reserve file in the folder of the database.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ impl DiskReserve {
     }
 
     fn fill(&self) -> io::Result<()> {
-        let mut file = File::create(&self.path)?;
+        let mut file = private::create_file(&self.path)?;
         let zeros = vec![0u8; 1 << 16];
         let mut remaining = self.bytes;
         while remaining > 0 {

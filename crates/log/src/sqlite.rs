@@ -6,6 +6,8 @@
 
 mod column;
 mod connection;
+mod wal;
+mod commit_mark;
 mod migrate;
 mod table;
 mod change;
@@ -14,13 +16,17 @@ mod write;
 mod log;
 mod records;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+use turnwire_event::{SessionId, metric};
 
-use crate::error::OpenError;
+use crate::error::{AppendError, OpenError, ReadError};
+use crate::private;
+use crate::sqlite::commit_mark::CommitMark;
 use crate::sqlite::connection::ReaderPool;
+use crate::sqlite::wal::WalLoss;
 use crate::sqlite::write::WriteHalf;
 
 /// The failures that a commit survives.
@@ -47,8 +53,11 @@ pub const DATABASE_FILE: &str = "turnwire.sqlite3";
 /// A [`Store`](crate::Store) in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
+    dir: PathBuf,
     write_half: Mutex<WriteHalf>,
     readers: ReaderPool,
+    /// `None` for a read-only store. Dropped after the connections, which use the same files.
+    mark: Option<CommitMark>,
     /// The locked lock file of the folder, until the store is dropped; `None` for a read-only
     /// store.
     _lock: Option<File>,
@@ -58,32 +67,37 @@ impl SqliteStore {
     /// Opens the database for reading and writing, in one process at a time. Creates a missing
     /// database and migrates an older one.
     pub fn open(options: &SqliteOptions) -> Result<Self, OpenError> {
-        let io_error = |path: &Path, error: std::io::Error| OpenError::Io {
-            path: path.display().to_string(),
-            cause: error.to_string(),
-        };
-        fs::create_dir_all(&options.dir).map_err(|e| io_error(&options.dir, e))?;
-        let lock_path = options.dir.join("lock");
-        let lock = File::create(&lock_path).map_err(|e| io_error(&lock_path, e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(OpenError::InUse(options.dir.display().to_string()));
-            }
-            Err(TryLockError::Error(error)) => return Err(io_error(&lock_path, error)),
-        }
+        private::create_folder(&options.dir).map_err(|e| io_error(&options.dir, &e))?;
+        let lock = lock(&options.dir)?;
         let path = options.dir.join(DATABASE_FILE);
+        // SQLite gives its other files the mode of this one.
+        private::open_file(&path).map_err(|e| io_error(&path, &e))?;
+        // Before SQLite reads the WAL: its recovery ends at a damaged frame without a word.
+        let wal_error = |e| io_error(&options.dir, &e);
+        let loss = commit_mark::find_loss(&options.dir).map_err(wal_error)?;
+        if let Some(loss) = loss {
+            commit_mark::keep_damaged(&options.dir, loss).map_err(wal_error)?;
+        }
         let connection = connection::open_writer(&path)?;
         // Before any change, so that the file of another program stays unchanged.
         migrate::check_supported(&connection, &path)?;
         connection::set_up_writer(&connection, &path)?;
-        migrate::migrate(&connection, &path, options.durability)?;
+        if loss.is_some() {
+            connection::check_after_loss(&connection, &path)?;
+        }
+        migrate::migrate(&connection, &path, options.durability, loss)?;
+        if let Some(loss) = loss {
+            report_loss(&options.dir, loss);
+        }
         if options.durability == CommitDurability::Relaxed {
             connection::relax_sync(&connection, &path)?;
         }
+        let mark = CommitMark::open(&options.dir).map_err(wal_error)?;
         Ok(Self {
+            dir: options.dir.clone(),
             write_half: Mutex::new(WriteHalf::new(connection)),
             readers: ReaderPool::new(path),
+            mark: Some(mark),
             _lock: Some(lock),
         })
     }
@@ -95,11 +109,86 @@ impl SqliteStore {
             .map_err(|error| connection::open_error(&path, &error))?;
         migrate::check_current(&connection, &path)?;
         Ok(Self {
+            dir: dir.to_owned(),
             write_half: Mutex::new(WriteHalf::new(connection)),
             readers: ReaderPool::new(path),
+            mark: None,
             _lock: None,
         })
     }
+
+    /// Returns the commits that a damaged WAL has lost while `session` existed.
+    pub fn wal_losses(&self, session: SessionId) -> Result<WalLosses, ReadError> {
+        let find = || commit_mark::find_loss(&self.dir).ok().flatten();
+        // A server that runs writes to the files while they are read: its own check has passed.
+        let pending = find()
+            .filter(|_| !is_locked(&self.dir))
+            .and_then(|_| find());
+        let recorded = self.readers.with(|c| migrate::recorded_loss(c, session))?;
+        Ok(WalLosses {
+            recorded_frames: recorded,
+            pending_frames: pending.map_or(0, |loss| loss.frames.into()),
+        })
+    }
+
+    /// Runs a write on the one writing connection, and records its commit in the mark.
+    fn write<T>(
+        &self,
+        write: impl FnOnce(&mut WriteHalf) -> Result<T, AppendError>,
+    ) -> Result<T, AppendError> {
+        let mut half = self.write_half.lock();
+        let result = write(&mut half);
+        if let Some(mark) = &self.mark {
+            mark.record();
+        }
+        result
+    }
+}
+
+/// Commits that a damaged WAL has lost, from [`SqliteStore::wal_losses`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WalLosses {
+    /// Frames that were lost at earlier starts.
+    pub recorded_frames: u64,
+    /// Frames that the next start will report as lost.
+    pub pending_frames: u64,
+}
+
+fn io_error(path: &Path, error: &std::io::Error) -> OpenError {
+    OpenError::Io {
+        path: path.display().to_string(),
+        cause: error.to_string(),
+    }
+}
+
+/// Locks the lock file of a folder for this process.
+fn lock(dir: &Path) -> Result<File, OpenError> {
+    let path = dir.join("lock");
+    let lock = private::create_file(&path).map_err(|e| io_error(&path, &e))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(dir.display().to_string())),
+        Err(TryLockError::Error(error)) => Err(io_error(&path, &error)),
+    }
+}
+
+/// True if a process has locked the folder.
+fn is_locked(dir: &Path) -> bool {
+    let lock = File::open(dir.join("lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Tells the operator that commits are lost.
+fn report_loss(dir: &Path, loss: WalLoss) {
+    let copy = commit_mark::damaged_copy(dir);
+    tracing::error!(
+        frames_lost = loss.frames,
+        copy = %copy.display(),
+        "the WAL of the database is damaged or missing: commits that clients may have seen are lost. \
+         Every session begins a new epoch, so that no id is given twice. Restore a backup, or check \
+         the sessions with `turnwire verify SESSION --data DIR`"
+    );
+    metrics::counter!(metric::LOG_WAL_FRAMES_LOST_TOTAL).increment(loss.frames.into());
 }
 
 #[cfg(test)]

@@ -36,6 +36,24 @@ pub(crate) fn set_up_writer(connection: &Connection, path: &Path) -> Result<(), 
     set_up().map_err(|error| open_error(path, &error))
 }
 
+/// Empties the WAL after a loss of commits, and checks the database file: a checkpoint may have
+/// written pages into it that are newer than the rest of the WAL.
+pub(crate) fn check_after_loss(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let check = || -> rusqlite::Result<String> {
+        // Frames behind the damaged one must not be found again at the next start.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+    };
+    let finding = check().map_err(|error| open_error(path, &error))?;
+    if finding == "ok" {
+        return Ok(());
+    }
+    Err(OpenError::Corrupt {
+        path: path.display().to_string(),
+        cause: format!("its WAL was damaged, and without it: {finding}"),
+    })
+}
+
 /// Stops syncing every commit: a power failure may lose the last commits.
 pub(crate) fn relax_sync(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     connection

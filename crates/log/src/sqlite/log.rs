@@ -12,7 +12,7 @@ use crate::sqlite::{SqliteStore, migrate};
 
 impl Log for SqliteStore {
     fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {
-        self.write_half.lock().append(batch)
+        self.write(|half| half.append(batch))
     }
 
     fn read(
@@ -57,14 +57,19 @@ impl Log for SqliteStore {
         before: Timestamp,
         sessions_max: usize,
     ) -> Result<Vec<(SessionId, Seq)>, AppendError> {
-        self.write_half.lock().trim(before, sessions_max)
+        self.write(|half| half.trim(before, sessions_max))
     }
 
     fn delete(&self, session: SessionId) -> Result<(), AppendError> {
-        self.write_half.lock().delete(session)
+        self.write(|half| half.delete(session))
     }
 
     fn close(&self) {
-        migrate::mark_clean(&self.write_half.lock().connection);
+        let half = self.write_half.lock();
+        if migrate::mark_clean(&half.connection)
+            && let Some(mark) = &self.mark
+        {
+            mark.close();
+        }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _};
-use turnwire_event::{Epoch, Position};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use turnwire_event::{Epoch, Position, SessionId};
 
 use crate::error::OpenError;
 use crate::sqlite::CommitDurability;
-use crate::sqlite::column::seq;
+use crate::sqlite::column::{query_value, seq};
 use crate::sqlite::connection::open_error;
+use crate::sqlite::wal::WalLoss;
 
 /// The `application_id` of Turnwire's files: "TWIR".
 const APPLICATION_ID: i64 = 0x5457_4952;
@@ -63,12 +64,13 @@ pub(crate) fn check_current(connection: &Connection, path: &Path) -> Result<(), 
     })
 }
 
-/// Applies the missing migrations, and begins a new epoch if the last process ran `relaxed` and did
-/// not shut down cleanly.
+/// Applies the missing migrations, and begins a new epoch if the WAL has lost commits, or if the
+/// last process ran `relaxed` and did not shut down cleanly.
 pub(crate) fn migrate(
     connection: &Connection,
     path: &Path,
     durability: CommitDurability,
+    loss: Option<WalLoss>,
 ) -> Result<(), OpenError> {
     let applied = version(connection, path)? as usize;
     let apply = || -> rusqlite::Result<()> {
@@ -83,11 +85,14 @@ pub(crate) fn migrate(
             .prepare("SELECT value FROM meta WHERE key = 'relaxed_open'")?
             .query_row([], |row| row.get(0))
             .optional()?;
-        if unclean == Some(1) {
+        if unclean == Some(1) || loss.is_some() {
             connection.execute_batch("BEGIN IMMEDIATE")?;
             begin_epoch(connection)
+                .and_then(|()| loss.map_or(Ok(()), |loss| record_loss(connection, loss)))
                 .and_then(|()| connection.execute_batch("COMMIT"))
                 .inspect_err(|_| drop(connection.execute_batch("ROLLBACK")))?;
+        }
+        if unclean == Some(1) {
             tracing::warn!(
                 "the last run was `relaxed` and did not shut down cleanly: a new epoch begins"
             );
@@ -115,17 +120,42 @@ fn begin_epoch(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Adds a loss to the `meta` table, with the newest session that it can have touched.
+fn record_loss(connection: &Connection, loss: WalLoss) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO meta (key, value) VALUES ('wal_frames_lost', ?1) \
+         ON CONFLICT (key) DO UPDATE SET value = value + ?1";
+    connection.execute(sql, [loss.frames])?;
+    let sql = "INSERT OR REPLACE INTO meta (key, value) \
+         SELECT 'wal_loss_sid', coalesce(max(sid), 0) FROM session";
+    connection.execute(sql, []).map(drop)
+}
+
+/// The frames of all losses, if the session existed at the last one; otherwise 0.
+pub(crate) fn recorded_loss(connection: &Connection, session: SessionId) -> rusqlite::Result<u64> {
+    let sql = "SELECT coalesce(max(value), 0) FROM meta WHERE key = 'wal_frames_lost' AND EXISTS \
+         (SELECT 1 FROM session s JOIN meta m ON m.key = 'wal_loss_sid' AND s.sid <= m.value WHERE s.id = ?1)";
+    let frames: i64 = query_value(connection, sql, params![session.to_string()])?;
+    Ok(u64::try_from(frames).unwrap_or(0))
+}
+
 fn set_relaxed_open(connection: &Connection, open: bool) -> rusqlite::Result<()> {
     let sql = "INSERT INTO meta (key, value) VALUES ('relaxed_open', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1";
     connection.execute(sql, [i64::from(open)]).map(drop)
 }
 
-/// Records a clean shutdown, after copying the WAL into the database file.
-pub(crate) fn mark_clean(connection: &Connection) {
-    let marked = connection
-        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
-        .and_then(|()| set_relaxed_open(connection, false));
-    if let Err(error) = marked {
-        tracing::warn!(%error, "the database could not be marked as closed cleanly");
+/// Records a clean shutdown, after copying the WAL into the database file. Returns false if the
+/// WAL still has commits that the database file has not.
+pub(crate) fn mark_clean(connection: &Connection) -> bool {
+    let checkpoint = || {
+        let pragma = "PRAGMA wal_checkpoint(TRUNCATE)";
+        connection.query_row(pragma, [], |row| row.get::<_, i64>(0))
+    };
+    let marked = set_relaxed_open(connection, false).and_then(|()| checkpoint());
+    match marked {
+        Ok(busy) => busy == 0,
+        Err(error) => {
+            tracing::warn!(%error, "the database could not be marked as closed cleanly");
+            false
+        }
     }
 }

@@ -99,7 +99,7 @@ impl TurnRecords for SqliteStore {
     }
 
     fn expire_keys(&self, before: Timestamp, max: usize) -> Result<usize, AppendError> {
-        self.write_half.lock().expire_keys(before, max)
+        self.write(|half| half.expire_keys(before, max))
     }
 }
 
