@@ -12,9 +12,11 @@ mod pack;
 mod regression;
 mod chat;
 mod usage;
+mod maintenance;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use chat::{ChatArgs, CompletionsArgs, ManArgs, ReplayArgs, ReplayWire, SessionChoice};
+pub(crate) use maintenance::{CompactArgs, ConfirmArgs, RetentionArgs, RetentionCommand};
 pub(crate) use pack::{CheckArgs, InitArgs};
 pub(crate) use regression::{RecordArgs, RerunArgs};
 pub(crate) use usage::UsageArgs;
@@ -61,6 +63,10 @@ pub(crate) enum CliCommand {
     Check(CheckArgs),
     /// Create a small pack that passes the check.
     Init(InitArgs),
+    /// Rewrite the database without free space; the server must be stopped.
+    Compact(CompactArgs),
+    /// Confirm the clock to the retention.
+    Retention(RetentionArgs),
     /// Show every effective setting and its origin.
     #[command(after_help = CONFIG)]
     Config(ConfigArgs),

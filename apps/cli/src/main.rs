@@ -17,9 +17,10 @@ use anyhow::Result;
 use clap::Parser as _;
 use turnwire_tool::guard;
 
-use crate::args::{CliCommand, CommandLine};
+use crate::args::{CliCommand, CommandLine, RetentionCommand};
 use crate::command::{
-    approve, chat, manual, pack, record, replay, rerun, serve, settings, tail, usage, verify,
+    approve, chat, maintenance, manual, pack, record, replay, rerun, serve, settings, tail, usage,
+    verify,
 };
 
 // The server allocates small frames on many threads; the system's allocator keeps that memory.
@@ -54,6 +55,10 @@ fn run(command: CliCommand) -> Result<ExitCode> {
         CliCommand::Check(args) => return pack::check(&args),
         CliCommand::Init(args) => pack::init(&args)?,
         CliCommand::Config(args) => settings::show(args.show())?,
+        CliCommand::Compact(args) => maintenance::compact(&args)?,
+        CliCommand::Retention(args) => match &args.command {
+            RetentionCommand::Confirm(args) => maintenance::confirm(args)?,
+        },
         CliCommand::Completions(args) => manual::completions(&args),
         CliCommand::Man(args) => manual::man(&args)?,
         CliCommand::Replay(args) => replay::run(&args)?,

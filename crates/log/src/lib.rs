@@ -17,8 +17,8 @@
 //!   or the process ends;
 //! - a turn has one terminal, decided under the lock that gives the `seq`, and no event after it.
 //!
-//! The contract of a database has two halves: [`Log`], the events, and [`Records`], the rows that
-//! the same appends write. Neither the sequencer nor a database reads an event's body.
+//! The contract of a database has three parts: [`Log`], the events, [`Records`], the rows that the same
+//! appends write, and [`Maintenance`], their removal in pieces. Neither the sequencer nor a database reads an event's body.
 
 pub mod chain;
 pub mod error;
@@ -26,6 +26,7 @@ pub mod private;
 pub mod record;
 pub mod reserve;
 pub mod selection;
+pub mod maintenance;
 pub mod log;
 pub mod records;
 pub mod store;
@@ -37,6 +38,9 @@ mod tests;
 
 pub use error::{AppendError, OpenError, ReadError};
 pub use log::Log;
+pub use maintenance::{
+    ClockMark, Maintenance, PieceBudget, Progress, TrimCursor, TrimPiece, Uptime,
+};
 pub use record::{EventRecord, LeaseTerm, LogTail, SessionAppend, StoredEvent};
 pub use records::{
     ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, Records, SessionRecords,
@@ -47,4 +51,4 @@ pub use sequencer::{
     BatchTicket, EventDraft, EventSink, OutboxRoom, ReleasedEvent, Sequencer, SequencerError,
 };
 pub use store::Store;
-pub use writer::{DiskHealth, LogWriter};
+pub use writer::{BackgroundTask, DiskHealth, LogWriter};

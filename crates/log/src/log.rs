@@ -22,6 +22,7 @@ use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
+use crate::maintenance::{PieceBudget, TrimCursor, TrimPiece};
 use crate::record::{LogTail, SessionAppend, StoredEvent};
 use crate::selection::EventSelection;
 
@@ -71,8 +72,8 @@ pub trait Log: Send + Sync + 'static {
         selection: &EventSelection,
     ) -> Result<u64, ReadError>;
 
-    /// Removes events older than `before` from at most `sessions_max` sessions and returns each
-    /// trimmed session with its new low-water mark.
+    /// Removes events older than `before`, one piece of a sweep: begins after `after`, and stops when
+    /// `budget` is spent.
     ///
     /// - One transaction, durable on return; the oldest events go first.
     /// - The hash at the mark is kept, so that the events after it can still be checked.
@@ -80,12 +81,15 @@ pub trait Log: Send + Sync + 'static {
     fn trim(
         &self,
         before: Timestamp,
-        sessions_max: usize,
-    ) -> Result<Vec<(SessionId, Seq)>, AppendError>;
+        after: TrimCursor,
+        budget: &PieceBudget,
+    ) -> Result<TrimPiece, AppendError>;
 
-    /// Removes a session, its events and its records in one transaction, durable on return. The id
-    /// is never accepted again. A session that does not exist is no error.
-    fn delete(&self, session: SessionId) -> Result<(), AppendError>;
+    /// Deletes sessions in one small transaction, durable on return: no read finds them or their
+    /// records any more, and their ids are never accepted again. Their rows are removed by
+    /// [`Maintenance::remove_deleted`](crate::Maintenance::remove_deleted). A session that does not
+    /// exist is no error.
+    fn delete(&self, sessions: &[SessionId]) -> Result<(), AppendError>;
 
     /// Records that the process shuts down cleanly. Called once, after the last append.
     fn close(&self);

@@ -5,6 +5,7 @@
 //! begins a new epoch, because events that a client has seen may be lost.
 
 mod column;
+mod gauge;
 mod connection;
 mod wal;
 mod commit_mark;
@@ -13,19 +14,27 @@ mod table;
 mod change;
 mod read;
 mod write;
+mod checkpoint;
+mod maintain;
+mod compact;
 mod log;
 mod records;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use turnwire_event::{SessionId, metric};
 
 use crate::error::{AppendError, OpenError, ReadError};
 use crate::private;
+use crate::sqlite::checkpoint::Checkpointer;
 use crate::sqlite::commit_mark::CommitMark;
+pub use crate::sqlite::compact::CompactedSize;
 use crate::sqlite::connection::ReaderPool;
+pub use crate::sqlite::gauge::WAL_BYTES_MAX;
+use crate::sqlite::gauge::WalGauge;
 use crate::sqlite::wal::WalLoss;
 use crate::sqlite::write::WriteHalf;
 
@@ -54,10 +63,13 @@ pub const DATABASE_FILE: &str = "turnwire.sqlite3";
 #[derive(Debug)]
 pub struct SqliteStore {
     dir: PathBuf,
-    write_half: Mutex<WriteHalf>,
-    readers: ReaderPool,
+    /// The checkpoint thread; `None` for a read-only store. Dropped first: it uses the others.
+    _checkpointer: Option<Checkpointer>,
+    write_half: Arc<Mutex<WriteHalf>>,
+    readers: Arc<ReaderPool>,
+    gauge: Arc<WalGauge>,
     /// `None` for a read-only store. Dropped after the connections, which use the same files.
-    mark: Option<CommitMark>,
+    mark: Option<Arc<CommitMark>>,
     /// The locked lock file of the folder, until the store is dropped; `None` for a read-only
     /// store.
     _lock: Option<File>,
@@ -78,10 +90,11 @@ impl SqliteStore {
         if let Some(loss) = loss {
             commit_mark::keep_damaged(&options.dir, loss).map_err(wal_error)?;
         }
-        let connection = connection::open_writer(&path)?;
+        let mut connection = connection::open_writer(&path)?;
         // Before any change, so that the file of another program stays unchanged.
         migrate::check_supported(&connection, &path)?;
-        connection::set_up_writer(&connection, &path)?;
+        let gauge = Arc::new(WalGauge::default());
+        connection::set_up_writer(&mut connection, &path, &gauge)?;
         if loss.is_some() {
             connection::check_after_loss(&connection, &path)?;
         }
@@ -92,14 +105,48 @@ impl SqliteStore {
         if options.durability == CommitDurability::Relaxed {
             connection::relax_sync(&connection, &path)?;
         }
-        let mark = CommitMark::open(&options.dir).map_err(wal_error)?;
-        Ok(Self {
-            dir: options.dir.clone(),
-            write_half: Mutex::new(WriteHalf::new(connection)),
-            readers: ReaderPool::new(path),
-            mark: Some(mark),
-            _lock: Some(lock),
-        })
+        maintain::report_vacuum_mode(&connection, &path)?;
+        let mark = Arc::new(CommitMark::open(&options.dir).map_err(wal_error)?);
+        let write_half = WriteHalf::new(connection, gauge.clone());
+        let mut store = Self::new(&options.dir, write_half, gauge.clone());
+        store._lock = Some(lock);
+        let checkpointer = Checkpointer::start(
+            connection::open_checkpointer(&path)?,
+            wal_path(&path),
+            gauge,
+            (store.write_half.clone(), store.readers.clone()),
+            mark.clone(),
+        );
+        store._checkpointer = Some(checkpointer.map_err(|e| io_error(&path, &e))?);
+        store.mark = Some(mark);
+        Ok(store)
+    }
+
+    fn new(dir: &Path, write_half: WriteHalf, gauge: Arc<WalGauge>) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            _checkpointer: None,
+            write_half: Arc::new(Mutex::new(write_half)),
+            readers: Arc::new(ReaderPool::new(dir.join(DATABASE_FILE))),
+            gauge,
+            mark: None,
+            _lock: None,
+        }
+    }
+
+    /// Bounds the WAL: above `bytes` it is copied into the database file and starts again.
+    pub fn set_wal_bytes_max(&self, bytes: u64) -> Result<(), OpenError> {
+        let write_half = self.write_half.lock();
+        let limit = i64::try_from(bytes).unwrap_or(i64::MAX);
+        let set = write_half
+            .connection
+            .pragma_update(None, "journal_size_limit", limit);
+        set.map_err(|error| OpenError::Io {
+            path: DATABASE_FILE.to_owned(),
+            cause: error.to_string(),
+        })?;
+        self.gauge.set_bytes_max(bytes);
+        Ok(())
     }
 
     /// Opens an existing database read-only, also while a server writes to it.
@@ -108,13 +155,9 @@ impl SqliteStore {
         let connection = connection::open_reader(&path)
             .map_err(|error| connection::open_error(&path, &error))?;
         migrate::check_current(&connection, &path)?;
-        Ok(Self {
-            dir: dir.to_owned(),
-            write_half: Mutex::new(WriteHalf::new(connection)),
-            readers: ReaderPool::new(path),
-            mark: None,
-            _lock: None,
-        })
+        let gauge = Arc::new(WalGauge::default());
+        let write_half = WriteHalf::new(connection, gauge.clone());
+        Ok(Self::new(dir, write_half, gauge))
     }
 
     /// Returns the commits that a damaged WAL has lost while `session` existed.
@@ -189,6 +232,13 @@ fn report_loss(dir: &Path, loss: WalLoss) {
          the sessions with `turnwire verify SESSION --data DIR`"
     );
     metrics::counter!(metric::LOG_WAL_FRAMES_LOST_TOTAL).increment(loss.frames.into());
+}
+
+/// The file of the WAL beside its database.
+fn wal_path(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
 }
 
 #[cfg(test)]

@@ -9,6 +9,10 @@
 //!   Fatal    end the process (`fatal`): the state of the file is unknown
 //!   Refused  append session by session; the refused one is quarantined, the others commit
 //! ```
+//!
+//! Background tasks (retention, removal, vacuum) run piece by piece behind the batches: a piece
+//! begins when no batch waits, or when it was due for [`BACKGROUND_PATIENCE`], and pieces take a
+//! fifth of the thread's time at most.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +25,7 @@ use turnwire_event::metric;
 
 use crate::error::AppendError;
 use crate::log::Log;
+use crate::maintenance::Progress;
 use crate::record::SessionAppend;
 use crate::reserve::DiskReserve;
 
@@ -38,6 +43,15 @@ pub(crate) trait BatchSource: Send + Sync {
 /// [`AppendError::Full`] and [`AppendError::Busy`]; [`AppendError::Fatal`] ends the process.
 pub type WriteTask = Box<dyn FnMut() -> Result<(), AppendError> + Send>;
 
+/// One kind of background work: each call is a piece, until it returns [`Progress::Done`]. A piece
+/// that fails with [`AppendError::Full`] or [`AppendError::Busy`] is tried again later.
+pub type BackgroundTask = Box<dyn FnMut() -> Result<Progress, AppendError> + Send>;
+
+struct NamedTask {
+    name: &'static str,
+    task: BackgroundTask,
+}
+
 enum WriteJob {
     Batch(Arc<dyn BatchSource>),
     Task(WriteTask),
@@ -46,6 +60,12 @@ enum WriteJob {
 /// Sessions in one group commit, each with all that its outbox holds; others wait for the next.
 const GROUP_SESSIONS_MAX: usize = 4096;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a background piece that is due lets batches go first.
+const BACKGROUND_PATIENCE: Duration = Duration::from_millis(200);
+/// The pause after a background piece, in multiples of its duration.
+const BACKGROUND_REST: u32 = 4;
+/// The shortest pause after a background piece.
+const BACKGROUND_REST_MIN: Duration = Duration::from_millis(2);
 
 /// The state of the disk as the thread of a [`LogWriter`] sees it.
 #[derive(Debug, Default)]
@@ -69,6 +89,10 @@ struct JobQueue {
 #[derive(Default)]
 struct JobQueueState {
     jobs: VecDeque<WriteJob>,
+    /// Background tasks, the next to run first.
+    background: VecDeque<NamedTask>,
+    /// The name of the background task that runs.
+    running: Option<&'static str>,
     stopped: bool,
 }
 
@@ -137,6 +161,20 @@ impl LogWriter {
         self.queue.extend([WriteJob::Task(task)]);
     }
 
+    /// Runs `task` on the writer thread, piece by piece, behind the batches. Returns false and drops
+    /// it if a task of this name is queued or runs; a stopped writer drops what is left.
+    pub fn run_background(&self, name: &'static str, task: BackgroundTask) -> bool {
+        let mut state = self.queue.state.lock();
+        let is_queued = state.background.iter().any(|queued| queued.name == name);
+        if is_queued || state.running == Some(name) {
+            return false;
+        }
+        state.background.push_back(NamedTask { name, task });
+        drop(state);
+        self.queue.wake.notify_one();
+        true
+    }
+
     /// Writes what is queued, closes the log and joins the thread.
     pub fn stop(&self) {
         self.queue.state.lock().stopped = true;
@@ -167,6 +205,12 @@ struct WriterThread {
 /// The batches of one group commit, each with its source.
 type Group = Vec<(Arc<dyn BatchSource>, SessionAppend)>;
 
+/// What the thread does next.
+enum NextWork {
+    Jobs(Group, Vec<WriteTask>),
+    Background(NamedTask),
+}
+
 impl WriterThread {
     fn run(self) {
         // After a panic every sequencer would wait for commits that never come.
@@ -183,7 +227,15 @@ impl WriterThread {
         let mut last_retry = Instant::now();
         // Tasks to retry once a second; batches go before them.
         let mut deferred: VecDeque<WriteTask> = VecDeque::new();
-        while let Some((group, tasks)) = self.next(!deferred.is_empty()) {
+        let mut background_due = Instant::now();
+        while let Some(work) = self.next(!deferred.is_empty(), background_due) {
+            let (group, tasks) = match work {
+                NextWork::Jobs(group, tasks) => (group, tasks),
+                NextWork::Background(task) => {
+                    background_due = self.run_piece(task);
+                    continue;
+                }
+            };
             if !group.is_empty() {
                 let started = Instant::now();
                 let count: usize = group.iter().map(|(_, append)| append.records.len()).sum();
@@ -205,6 +257,36 @@ impl WriterThread {
             }
         }
         self.log.close();
+    }
+
+    /// Runs a piece of a background task; returns when the next piece is due.
+    fn run_piece(&self, mut named: NamedTask) -> Instant {
+        let started = Instant::now();
+        let result = (named.task)();
+        let took = started.elapsed();
+        let mut rest = (took * BACKGROUND_REST).max(BACKGROUND_REST_MIN);
+        let is_done = match result {
+            Ok(progress) => progress == Progress::Done,
+            Err(AppendError::Fatal(cause)) => {
+                (self.fatal)(&cause);
+                true
+            }
+            Err(error @ (AppendError::Full | AppendError::Busy)) => {
+                tracing::debug!(%error, task = named.name, "a background task waits");
+                rest = RETRY_INTERVAL;
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, task = named.name, "a background task was refused");
+                true
+            }
+        };
+        let mut state = self.queue.state.lock();
+        state.running = None;
+        if !is_done {
+            state.background.push_back(named);
+        }
+        Instant::now() + rest
     }
 
     /// Runs a task once; returns it if it is to be retried.
@@ -239,20 +321,40 @@ impl WriterThread {
         self.reserve.release();
     }
 
-    /// Waits for jobs and returns the next group, up to a bound, with the tasks that were queued
-    /// after it. Both are empty when a retry is due; `None` when the writer is stopped and the queue
-    /// is empty.
-    fn next(&self, has_deferred: bool) -> Option<(Group, Vec<WriteTask>)> {
+    /// Waits for work: the next group, up to a bound, with the tasks that were queued after it, or a
+    /// background piece. Group and tasks are empty when a retry is due; `None` when the writer is
+    /// stopped and the queue of jobs is empty.
+    fn next(&self, has_deferred: bool, background_due: Instant) -> Option<NextWork> {
         let mut queue = self.queue.state.lock();
-        while queue.jobs.is_empty() {
+        loop {
+            let has_background =
+                !queue.background.is_empty() && !queue.stopped && !self.health.is_full();
+            let now = Instant::now();
+            let is_due = match queue.jobs.is_empty() {
+                true => now >= background_due,
+                false => now >= background_due + BACKGROUND_PATIENCE,
+            };
+            if has_background
+                && is_due
+                && let Some(task) = queue.background.pop_front()
+            {
+                queue.running = Some(task.name);
+                return Some(NextWork::Background(task));
+            }
+            if !queue.jobs.is_empty() {
+                break;
+            }
             if queue.stopped {
                 return None;
             }
             let wake = &self.queue.wake;
-            if !has_deferred && !self.health.is_full() {
+            let retries = has_deferred || self.health.is_full();
+            if has_background && !retries {
+                wake.wait_until(&mut queue, background_due);
+            } else if !retries {
                 wake.wait(&mut queue);
             } else if wake.wait_for(&mut queue, RETRY_INTERVAL).timed_out() {
-                return Some((Vec::new(), Vec::new()));
+                return Some(NextWork::Jobs(Vec::new(), Vec::new()));
             }
         }
         let mut sources = Vec::new();
@@ -275,7 +377,7 @@ impl WriterThread {
             .into_iter()
             .filter_map(|source| source.take().map(|append| (source, append)))
             .collect();
-        Some((group, tasks))
+        Some(NextWork::Jobs(group, tasks))
     }
 
     /// Appends a group in one transaction, or session by session if it is refused.

@@ -6,8 +6,11 @@
 //!                    producer ─▶ sessions (gate, order, ring) ─────────────┘ ─▶ routes ─▶ listen
 //! ```
 
+mod confirm;
 mod folders;
 mod options;
+
+pub use confirm::write_confirmation;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -162,6 +165,7 @@ impl App {
     ) -> Result<Self, RunError> {
         let metrics = MetricsHandle::install();
         let store = Arc::new(SqliteStore::open(&options::store(&config))?);
+        store.set_wal_bytes_max(config.store.wal_bytes_max)?;
         let reserve = DiskReserve::new(config.home.join("reserve"), config.store.reserve_bytes);
         let writer = LogWriter::start(store.clone(), reserve, Box::new(fatal))?;
         let parts = ServiceParts {
@@ -179,6 +183,7 @@ impl App {
         let grace = Duration::from_millis(config.tool.grace_ms);
         folders::follow(&sessions, work.clone(), grace);
         folders::sweep(&sessions, store, work);
+        confirm::follow(&sessions, config.home.clone());
         let streams = Arc::new(Streams {
             sessions: sessions.live_sessions(),
             canceller: sessions.canceller(),

@@ -1,6 +1,7 @@
 //! The clock file: the only place that reads the wall clock and generates identifiers.
 
 use turnwire_event::{Clock, IdGenerator, Timestamp, Ulid};
+use turnwire_log::Uptime;
 
 /// A [`Clock`] that reads the wall clock of the system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +15,21 @@ impl Clock for SystemClock {
             since_epoch.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX)),
         )
     }
+}
+
+/// The time since the boot of the machine, as Linux tells it; `None` elsewhere. No change of the wall
+/// clock moves it, and it goes on while no server runs.
+pub(crate) fn machine_uptime() -> Option<Uptime> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits: String = boot.chars().filter(char::is_ascii_hexdigit).collect();
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let seconds: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    Some(Uptime {
+        boot: u64::from_str_radix(digits.get(..16)?, 16)
+            .ok()?
+            .cast_signed(),
+        millis: (seconds * 1e3) as i64,
+    })
 }
 
 /// An [`IdGenerator`] of identifiers from UUIDv7 bits: unique across processes, increasing within one.

@@ -16,6 +16,7 @@
 //! [`SessionReader`] or [`TurnSubmitter`].
 
 mod clock;
+mod trusted_clock;
 mod error;
 mod options;
 mod store_read;
@@ -52,4 +53,4 @@ pub use submit::request::{
 pub use turn::approval::paused_turn::ApprovalDecision;
 pub use turn::cancel::disconnect::{StreamGuard, WatchGuard};
 pub use turn::cancel::request::CancelOutcome;
-pub use turnwire_log::{DailyUsage, StatusCount, StoredEvent};
+pub use turnwire_log::{DailyUsage, PieceBudget, StatusCount, StoredEvent};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use turnwire_log::PieceBudget;
+
 /// How long a turn waits for its aborted producer to end; then the turn ends without the producer.
 /// The turn's emitter accepts no event of the producer after the abort, so the value has no effect
 /// on the log.
@@ -46,6 +48,10 @@ pub struct Options {
     pub retention: Duration,
     /// Interval between removals of events older than [`retention`](Self::retention).
     pub retention_interval: Duration,
+    /// The bounds of one piece of background work: retention, removal of deleted sessions, vacuum.
+    pub piece: PieceBudget,
+    /// Free bytes that the database file keeps for reuse; more are given back.
+    pub free_bytes_max: u64,
     /// The model reported for a session before its first turn.
     pub default_model: String,
     /// The version of the routing policy until
@@ -87,6 +93,8 @@ impl Default for Options {
             checkpoint_interval: Duration::from_millis(250),
             retention: Duration::from_secs(30 * 24 * 3600),
             retention_interval: Duration::from_secs(3600),
+            piece: PieceBudget::default(),
+            free_bytes_max: 4 << 20,
             default_model: "scripted:default".into(),
             routing_policy_version: "builtin-1".into(),
         }

@@ -13,6 +13,7 @@ use super::*;
 use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
+use crate::maintenance::{PieceBudget, TrimCursor, TrimPiece};
 use crate::record::StoredEvent;
 use crate::reserve::DiskReserve;
 use crate::selection::EventSelection;
@@ -34,8 +35,8 @@ impl Log for PermitLog {
     fn tail(&self, _: SessionId) -> Result<Option<LogTail>, ReadError> { Ok(None) }
     fn hash_at(&self, session: SessionId, _: Seq) -> Result<ChainHash, ReadError> { Ok(ChainHash::seed(session)) }
     fn count(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection) -> Result<u64, ReadError> { Ok(0) }
-    fn trim(&self, _: Timestamp, _: usize) -> Result<Vec<(SessionId, Seq)>, AppendError> { Ok(Vec::new()) }
-    fn delete(&self, _: SessionId) -> Result<(), AppendError> { Ok(()) }
+    fn trim(&self, _: Timestamp, _: TrimCursor, _: &PieceBudget) -> Result<TrimPiece, AppendError> { Ok(TrimPiece { trimmed: Vec::new(), next: None }) }
+    fn delete(&self, _: &[SessionId]) -> Result<(), AppendError> { Ok(()) }
     fn close(&self) {}
 }
 

@@ -1,53 +1,10 @@
 //! Row changes as SQL, applied in the transaction of their event.
 
 use rusqlite::{Transaction, params};
-use turnwire_event::ContentBlock;
 use turnwire_event::row::{PlacedChange, RowChange};
 
 use crate::sqlite::column::execute;
 use crate::sqlite::table::{approval, key, llm_call, message, queue, status, tool_call, turn};
-
-/// An estimate of the bytes that a [`RowChange`] writes.
-pub(crate) fn byte_estimate(change: &RowChange) -> usize {
-    let content_bytes = |content: &[ContentBlock]| -> usize {
-        content
-            .iter()
-            .map(|b| b.as_text().map_or(256, str::len))
-            .sum()
-    };
-    match change {
-        RowChange::MessagePut(_, message) => {
-            content_bytes(&message.content) + kept_bytes(&message.provider_state)
-        }
-        RowChange::MessagePart(part) => part.blocks.len() + part.cuts.len(),
-        RowChange::MessageFinished(_, message) => {
-            let inputs: usize = message.inputs.iter().map(|(_, raw)| 2 * raw.len()).sum();
-            content_bytes(&message.content)
-                + message.cuts.len()
-                + inputs
-                + kept_bytes(&message.provider_state)
-        }
-        RowChange::TurnEnded { payload, .. } => payload.len(),
-        RowChange::TurnQueued { input, .. } => 256 + input.len(),
-        RowChange::KeyPut { scope, .. } => 256 + scope.key.len(),
-        RowChange::ApprovalPut(_, requested) => 384 + requested.input_summary.len(),
-        RowChange::SessionPut(_)
-        | RowChange::ApprovalResolved(_)
-        | RowChange::TurnStarted { .. }
-        | RowChange::TurnCancelling(_)
-        | RowChange::Routed { .. }
-        | RowChange::PolicyReloaded(_)
-        | RowChange::CostAdd(_)
-        | RowChange::StatusCounted(_)
-        | RowChange::ToolCall { .. } => 128,
-        // Two rows and an index between them.
-        RowChange::CallStarted { .. } | RowChange::CallEnded { .. } => 384,
-    }
-}
-
-fn kept_bytes(kept: &turnwire_event::ProviderState) -> usize {
-    message::kept_column(kept).map_or(0, |text| text.len())
-}
 
 /// Applies one [`RowChange`] to the rows of the session `sid`.
 pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {

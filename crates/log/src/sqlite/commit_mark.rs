@@ -198,6 +198,14 @@ impl CommitMark {
         }
     }
 
+    /// Records the last commit and syncs the mark. Called before the WAL is cut.
+    pub(crate) fn record_synced(&self) {
+        self.record();
+        if let Err(error) = self.mark.sync_data() {
+            tracing::warn!(%error, "the commit mark could not be synced");
+        }
+    }
+
     /// Records that every commit is in the database file. Called after the last commit.
     pub(crate) fn close(&self) {
         self.write(Mark::Closed);

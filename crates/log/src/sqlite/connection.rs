@@ -1,37 +1,56 @@
 //! Connections: setup for writing and for reading, the pool of readers, the meaning of errors.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{AppendError, OpenError, ReadError};
+use crate::sqlite::gauge::WalGauge;
 
 /// Readers that stay open between uses. A burst may open more and closes them afterwards.
 const IDLE_READERS_MAX: usize = 8;
+
+/// How long a connection waits for a lock that another process holds.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Opens a connection for writing and leaves the file as it is.
 pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
-        connection.busy_timeout(Duration::from_secs(5))?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         Ok(connection)
     };
     open().map_err(|error| open_error(path, &error))
 }
 
-/// Sets the pragmas of the writing connection: WAL, every commit synced to disk.
-pub(crate) fn set_up_writer(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// Sets the pragmas of the writing connection: WAL, every commit synced to disk. The commit hook
+/// writes the size of the WAL to `gauge`.
+pub(crate) fn set_up_writer(
+    connection: &mut Connection,
+    path: &Path,
+    gauge: &Arc<WalGauge>,
+) -> Result<(), OpenError> {
+    let gauge = gauge.clone();
     let set_up = || -> rusqlite::Result<()> {
+        // Takes effect in a new file only, before its first page is written.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         // The store checkpoints by itself: SQLite's automatic checkpoint ignores disk errors.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
-        connection.set_prepared_statement_cache_capacity(64);
-        Ok(())
+        connection.pragma_update(None, "journal_size_limit", gauge.bytes_max() as i64)?;
+        connection.set_prepared_statement_cache_capacity(128);
+        // After `wal_autocheckpoint`, which is a hook too.
+        connection.wal_hook(Some(move |_: &mut Wal, frames: std::ffi::c_int| {
+            gauge.set_frames(u64::try_from(frames).unwrap_or(0));
+            Ok(())
+        }))
     };
     set_up().map_err(|error| open_error(path, &error))
 }
@@ -54,6 +73,14 @@ pub(crate) fn check_after_loss(connection: &Connection, path: &Path) -> Result<(
     })
 }
 
+/// Opens the connection of the checkpoint thread.
+pub(crate) fn open_checkpointer(path: &Path) -> Result<Connection, OpenError> {
+    let connection = open_writer(path)?;
+    let set_up = connection.pragma_update(None, "wal_autocheckpoint", 0);
+    set_up.map_err(|error| open_error(path, &error))?;
+    Ok(connection)
+}
+
 /// Stops syncing every commit: a power failure may lose the last commits.
 pub(crate) fn relax_sync(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     connection
@@ -65,7 +92,7 @@ pub(crate) fn relax_sync(connection: &Connection, path: &Path) -> Result<(), Ope
 pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -111,6 +138,8 @@ impl From<rusqlite::Error> for ReadError {
 pub(crate) struct ReaderPool {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
+    /// Held shared by every read; [`pause`](Self::pause) holds it alone.
+    reads: RwLock<()>,
 }
 
 impl ReaderPool {
@@ -118,7 +147,13 @@ impl ReaderPool {
         Self {
             path,
             idle: Mutex::new(Vec::new()),
+            reads: RwLock::new(()),
         }
+    }
+
+    /// Waits until no read runs, at most for `patience`; new reads wait until the guard is dropped.
+    pub(crate) fn pause(&self, patience: Duration) -> Option<RwLockWriteGuard<'_, ()>> {
+        self.reads.try_write_for(patience)
     }
 
     /// Runs `read` in one transaction: all of its statements see one state of the file. The
@@ -127,6 +162,7 @@ impl ReaderPool {
         &self,
         read: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, ReadError> {
+        let _read = self.reads.read();
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,

@@ -1,14 +1,15 @@
-//! [`Log`] over SQLite: writes on the one writing connection, reads on the pool of readers.
+//! [`Log`] and [`Maintenance`] over SQLite: writes on the one writing connection, reads on the pool of readers.
 
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
+use crate::maintenance::{ClockMark, Maintenance, PieceBudget, Progress, TrimCursor, TrimPiece};
 use crate::record::{LogTail, SessionAppend, StoredEvent};
 use crate::selection::EventSelection;
 use crate::sqlite::read::LogRow;
-use crate::sqlite::{SqliteStore, migrate};
+use crate::sqlite::{SqliteStore, maintain, migrate};
 
 impl Log for SqliteStore {
     fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {
@@ -55,13 +56,14 @@ impl Log for SqliteStore {
     fn trim(
         &self,
         before: Timestamp,
-        sessions_max: usize,
-    ) -> Result<Vec<(SessionId, Seq)>, AppendError> {
-        self.write(|half| half.trim(before, sessions_max))
+        after: TrimCursor,
+        budget: &PieceBudget,
+    ) -> Result<TrimPiece, AppendError> {
+        self.write(|half| half.trim(before, after, budget))
     }
 
-    fn delete(&self, session: SessionId) -> Result<(), AppendError> {
-        self.write(|half| half.delete(session))
+    fn delete(&self, sessions: &[SessionId]) -> Result<(), AppendError> {
+        self.write(|half| half.delete(sessions))
     }
 
     fn close(&self) {
@@ -71,5 +73,31 @@ impl Log for SqliteStore {
         {
             mark.close();
         }
+    }
+}
+
+impl Maintenance for SqliteStore {
+    fn remove_deleted(&self, budget: &PieceBudget) -> Result<Progress, AppendError> {
+        self.write(|half| half.remove_deleted(budget))
+    }
+
+    fn release_pages(
+        &self,
+        keep_bytes: u64,
+        budget: &PieceBudget,
+    ) -> Result<Progress, AppendError> {
+        self.write(|half| half.release_pages(keep_bytes, budget))
+    }
+
+    fn clock_mark(&self) -> Result<Option<ClockMark>, ReadError> {
+        self.readers.with(maintain::clock_mark)
+    }
+
+    fn set_clock_mark(&self, mark: &ClockMark) -> Result<(), AppendError> {
+        self.write(|half| half.set_clock_mark(mark))
+    }
+
+    fn newest_event_time(&self) -> Result<Option<Timestamp>, ReadError> {
+        self.readers.with(maintain::newest_event_time)
     }
 }

@@ -1,6 +1,7 @@
 //! The tables of the records, one file per table: how a row is written and read.
 
 pub(super) mod session;
+pub(super) mod age;
 pub(super) mod turn;
 pub(super) mod queue;
 pub(super) mod key;

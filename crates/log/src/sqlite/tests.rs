@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use turnwire_event::{Position, Seq, SessionId, Timestamp, TurnId, Ulid};
+use turnwire_event::{Position, Seq, SessionId, TurnId, Ulid};
 
-use super::write::CHECKPOINT_BYTES;
 use super::*;
 use crate::error::ReadError;
 use crate::log::Log as _;
+use crate::maintenance::{Maintenance as _, PieceBudget, Progress};
 use crate::records::{CallRecords as _, MessageRecords as _, SessionRecords as _};
 use crate::records::{MessageView, TurnRecords as _};
 use crate::selection::EventSelection;
-use crate::tests::fixture::{BatchBuilder, at};
+use crate::tests::fixture::{BatchBuilder, at, sweep};
 use crate::tests::log_conformance::{self, Damage, LogUnderTest};
 use crate::tests::records_conformance::{self, turn};
 
@@ -194,28 +194,123 @@ fn queued_turn_moves_into_the_new_epoch() {
 }
 
 #[test]
-fn expired_keys_count_toward_the_next_checkpoint() {
+fn removal_of_a_deleted_session_leaves_no_row() {
     let dir = tempfile::tempdir().expect("a folder");
     let store = open(dir.path());
-    let mut builder = BatchBuilder::new(1);
-    store.append(&[builder.events(1)]).expect("an append");
-    let key = |n: usize| turn::scope(None, &format!("key {n:06}"));
-    let keys = (0..10_000).map(|n| turn::key(&key(n), TurnId(Ulid(5)), 1));
+    let (mut a, mut b) = (BatchBuilder::new(1), BatchBuilder::new(2));
     store
-        .append(&[builder.rows(keys.collect())])
+        .append(&[a.events(40), b.events(2)])
         .expect("an append");
-    let wal_bytes = || store.write_half.lock().wal_bytes;
-    store.write_half.lock().checkpoint().expect("a checkpoint");
-    let mut last_wal_bytes = 0;
-    while store
-        .expire_keys(Timestamp::from_millis(i64::MAX), 1_000)
-        .expect("a delete")
-        > 0
-    {
-        assert!(wal_bytes() > last_wal_bytes || last_wal_bytes + 8_192_000 >= CHECKPOINT_BYTES);
-        last_wal_bytes = wal_bytes();
+    let turn = TurnId(Ulid(5));
+    store.append(&[a.turn_started(turn)]).expect("a turn");
+    let keys = (0..30).map(|n| turn::key(&turn::scope(None, &format!("key {n}")), turn, 1));
+    store.append(&[a.rows(keys.collect())]).expect("keys");
+    store.delete(&[a.session]).expect("a delete");
+    let budget = PieceBudget {
+        rows: 7,
+        ..PieceBudget::default()
+    };
+    let piece = store.remove_deleted(&budget).expect("a piece");
+    assert_eq!(piece, Progress::More);
+    // A restart in the middle goes on.
+    drop(store);
+    let store = open(dir.path());
+    while store.remove_deleted(&budget).expect("a piece") == Progress::More {}
+    drop(store);
+    let raw = Connection::open(dir.path().join(DATABASE_FILE)).expect("a connection");
+    let mut names = raw
+        .prepare("SELECT t.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND c.name = 'sid'")
+        .expect("a query");
+    let names = names.query_map([], |row| row.get::<_, String>(0));
+    let names: Vec<_> = names
+        .expect("names")
+        .map(|name| name.expect("a name"))
+        .collect();
+    assert!(names.len() >= 9, "{names:?}");
+    for name in names {
+        let is_known = maintain::removed_tables().contains(&name.as_str());
+        assert!(
+            is_known || ["session", "session_age", "removal"].contains(&name.as_str()),
+            "{name} has rows of sessions: remove them with the session"
+        );
+        if name != "session_age" {
+            let count = format!("SELECT count(*) FROM {name} WHERE sid = 1");
+            let left: i64 = raw
+                .query_row(&count, [], |row| row.get(0))
+                .expect("a count");
+            assert_eq!(left, 0, "{name}");
+        }
     }
-    assert!(last_wal_bytes < CHECKPOINT_BYTES, "checkpointed on the way");
+    let others: i64 = raw
+        .query_row("SELECT count(*) FROM event", [], |row| row.get(0))
+        .expect("a count");
+    assert_eq!(others, 2);
+}
+
+#[test]
+fn space_of_a_removed_session_is_given_back() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let store = open(dir.path());
+    let mut a = BatchBuilder::new(1);
+    for _ in 0..40 {
+        store.append(&[a.events(500)]).expect("an append");
+    }
+    let bytes = || {
+        std::fs::metadata(dir.path().join(DATABASE_FILE))
+            .expect("a file")
+            .len()
+    };
+    store.close();
+    let before = bytes();
+    assert!(before > 4 << 20, "{before}");
+    store.delete(&[a.session]).expect("a delete");
+    let budget = PieceBudget::default();
+    while store.remove_deleted(&budget).expect("a piece") == Progress::More {}
+    while store.release_pages(64 << 10, &budget).expect("a piece") == Progress::More {}
+    store.close();
+    assert!(bytes() < 1 << 20, "{} of {before}", bytes());
+}
+
+#[test]
+fn wal_starts_again_while_reads_overlap() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let relaxed = SqliteOptions {
+        dir: dir.path().to_owned(),
+        durability: CommitDurability::Relaxed,
+    };
+    let store = Arc::new(SqliteStore::open(&relaxed).expect("a store"));
+    const BOUND: u64 = 1 << 20;
+    store.set_wal_bytes_max(BOUND).expect("a bound");
+    let mut builder = BatchBuilder::new(1);
+    store.append(&[builder.events(2_000)]).expect("an append");
+    let session = builder.session;
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    // Four readers, so that at any moment some read runs.
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let (store, stop) = (store.clone(), stop.clone());
+            std::thread::spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    let all = EventSelection::all();
+                    let events = store.read(session, Seq(0), Seq(2_000), &all, 2_000);
+                    assert_eq!(events.expect("events").len(), 2_000);
+                }
+            })
+        })
+        .collect();
+    let wal = wal_path(&dir.path().join(DATABASE_FILE));
+    let mut written = 0;
+    let mut largest = 0;
+    while written < 40 * BOUND {
+        store.append(&[builder.events(200)]).expect("an append");
+        written += 200 * 400;
+        largest = largest.max(std::fs::metadata(&wal).expect("the WAL").len());
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    for reader in readers {
+        reader.join().expect("a reader");
+    }
+    assert!(largest < 16 * BOUND, "{largest} bytes of WAL");
 }
 
 #[test]
@@ -261,10 +356,9 @@ fn reads_during_trim_and_delete_never_report_damage() {
     };
     for _ in 0..300 {
         store.append(&[builder.events(5)]).expect("an append");
-        let before = Timestamp::from_millis(builder.seq.0 as i64 * 10 - 200);
-        store.trim(before, 10).expect("a trim");
+        sweep(store.as_ref(), builder.seq.0 as i64 * 10 - 200, 100);
     }
-    store.delete(session).expect("a delete");
+    store.delete(&[session]).expect("a delete");
     assert!(reader.join().expect("no damage") > 0);
 }
 

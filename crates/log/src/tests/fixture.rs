@@ -1,5 +1,7 @@
 //! Batches for tests: the appends of one session as the sequencer would make them, chained.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde_json::Map;
 use turnwire_event::body::feedback::FeedbackRecorded;
@@ -11,6 +13,8 @@ use turnwire_event::{
 };
 
 use crate::chain::ChainHash;
+use crate::log::Log;
+use crate::maintenance::{PieceBudget, TrimCursor};
 use crate::record::{EventRecord, LeaseTerm, SessionAppend};
 
 pub(crate) fn owner(principal: &str) -> Owner {
@@ -178,5 +182,28 @@ pub(crate) fn turn_started(turn: TurnId, resumes: Option<TurnId>) -> RowChange {
         },
         agent_definition: "1".into(),
         resumes,
+    }
+}
+
+/// A whole sweep of the retention, in pieces of `rows` rows: each trimmed session with its last mark.
+pub(crate) fn sweep(log: &dyn Log, before_ms: i64, rows: usize) -> Vec<(SessionId, Seq)> {
+    let budget = PieceBudget {
+        rows,
+        time: Duration::from_secs(60),
+        ..PieceBudget::default()
+    };
+    let mut marks: Vec<(SessionId, Seq)> = Vec::new();
+    let mut cursor = TrimCursor::START;
+    loop {
+        let before = Timestamp::from_millis(before_ms);
+        let piece = log.trim(before, cursor, &budget).expect("a trim");
+        for (session, mark) in piece.trimmed {
+            marks.retain(|(other, _)| *other != session);
+            marks.push((session, mark));
+        }
+        match piece.next {
+            Some(next) => cursor = next,
+            None => return marks,
+        }
     }
 }

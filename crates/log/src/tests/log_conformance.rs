@@ -4,13 +4,13 @@ mod selection;
 
 use std::sync::Arc;
 
-use turnwire_event::{EventType, Seq, SessionId, Timestamp, TurnId, TypeSet, Ulid};
+use turnwire_event::{EventType, Seq, SessionId, TurnId, TypeSet, Ulid};
 
 use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
 use crate::selection::EventSelection;
-use crate::tests::fixture::BatchBuilder;
+use crate::tests::fixture::{BatchBuilder, sweep};
 
 /// Damage to the stored form of an event.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,7 @@ pub(crate) fn run(create: &dyn Fn() -> LogUnderTest) {
     hidden_events_are_counted_on_request(create().log.as_ref());
     deleted_session_id_is_refused(create().log.as_ref());
     trim_keeps_the_chain_and_open_turns(create().log.as_ref());
+    sweep_in_pieces_trims_every_due_session(create().log.as_ref());
     full_read_reports_the_first_damaged_event(create);
     damage_in_one_session_leaves_others_readable(&create());
     selection::run(create);
@@ -151,8 +152,8 @@ fn hidden_events_are_counted_on_request(log: &dyn Log) {
 fn deleted_session_id_is_refused(log: &dyn Log) {
     let mut a = BatchBuilder::new(1);
     log.append(&[a.events(3)]).expect("an append");
-    log.delete(a.session).expect("a delete");
-    log.delete(a.session).expect("a delete of no session");
+    log.delete(&[a.session]).expect("a delete");
+    log.delete(&[a.session]).expect("a delete of no session");
     assert!(log.tail(a.session).expect("a read").is_none());
     let read = read_all(log, a.session, (0, 3));
     assert!(matches!(read, Err(ReadError::SessionNotFound)));
@@ -162,10 +163,7 @@ fn deleted_session_id_is_refused(log: &dyn Log) {
 fn trim_keeps_the_chain_and_open_turns(log: &dyn Log) {
     let mut a = BatchBuilder::new(1);
     log.append(&[a.events(5)]).expect("an append"); // at 10, 20, 30, 40, 50 ms
-    let trim = |before| {
-        log.trim(Timestamp::from_millis(before), 10)
-            .expect("a trim")
-    };
+    let trim = |before| sweep(log, before, 2);
     assert_eq!(trim(35), [(a.session, Seq(3))]);
     assert!(trim(35).is_empty());
     let tail = log.tail(a.session).expect("a read").expect("a session");
@@ -179,6 +177,31 @@ fn trim_keeps_the_chain_and_open_turns(log: &dyn Log) {
     let below = read_all(log, a.session, (3, 7));
     assert!(matches!(below, Err(ReadError::Trimmed { low: 7 })));
     assert!(read_all(log, a.session, (7, 7)).expect("events").is_empty());
+    log.append(&[a.events(2)]).expect("events after the mark"); // at 80, 90 ms
+    assert_eq!(trim(85), [(a.session, Seq(8))]);
+    assert_eq!(read_all(log, a.session, (8, 9)).expect("events"), [9]);
+}
+
+fn sweep_in_pieces_trims_every_due_session(log: &dyn Log) {
+    let mut sessions: Vec<_> = (1..=20).map(BatchBuilder::new).collect();
+    for (index, session) in sessions.iter_mut().enumerate() {
+        log.append(&[session.events(3 + index % 5)])
+            .expect("an append");
+    }
+    log.delete(&[sessions[4].session]).expect("a delete");
+    let mut open = BatchBuilder::new(99);
+    let started = open.turn_started(TurnId(Ulid(9)));
+    log.append(&[started]).expect("an append");
+    let mut marks = sweep(log, 45, 3);
+    marks.sort();
+    let expected = sessions
+        .iter()
+        .filter(|session| session.session != sessions[4].session);
+    let expected: Vec<_> = expected
+        .map(|session| (session.session, Seq(session.seq.0.min(4))))
+        .collect();
+    assert_eq!(marks, expected);
+    assert!(sweep(log, 45, 3).is_empty());
 }
 
 fn full_read_reports_the_first_damaged_event(create: &dyn Fn() -> LogUnderTest) {

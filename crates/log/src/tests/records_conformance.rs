@@ -74,6 +74,6 @@ fn deleted_session_has_no_row(store: &dyn Store) {
     let mut builder = BatchBuilder::new(1);
     store.append(&[builder.events(3)]).expect("an append");
     assert!(store.session(builder.session).expect("a read").is_some());
-    store.delete(builder.session).expect("a delete");
+    store.delete(&[builder.session]).expect("a delete");
     assert!(store.session(builder.session).expect("a read").is_none());
 }

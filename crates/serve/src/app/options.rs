@@ -77,6 +77,12 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         checkpoint_interval: ms(config.session.checkpoint_ms),
         retention: Duration::from_secs(config.store.retention_s),
         retention_interval: ms(config.store.retention_sweep_ms),
+        piece: turnwire_session::PieceBudget {
+            bytes: config.store.piece_bytes,
+            time: ms(config.store.piece_ms),
+            ..turnwire_session::PieceBudget::default()
+        },
+        free_bytes_max: config.store.free_bytes_max,
         ..turnwire_session::Options::default()
     }
 }

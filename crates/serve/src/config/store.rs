@@ -1,4 +1,4 @@
-//! The store: durability, reserved disk space and retention.
+//! The store: durability, reserved disk space, retention and the bounds of background work.
 
 use super::setting::{choice, number, section};
 
@@ -28,5 +28,15 @@ section! {
         retention_s: u64 = "2592000", number(1..=3_153_600_000);
         /// Interval of the retention sweep.
         retention_sweep_ms: u64 = "3600000", number(100..=86_400_000);
+        /// Longest work of one piece of retention, removal or vacuum before its commit: writes wait
+        /// for one piece at most, and pieces take a fifth of the writer's time.
+        piece_ms: u64 = "10", number(1..=1_000);
+        /// Bytes removed in one piece: 4 MiB are about 1,000 pages to free.
+        piece_bytes: u64 = "4194304", number(4_096..=268_435_456);
+        /// Free space that the database file keeps for new events; more is given back to the disk.
+        free_bytes_max: u64 = "4194304", number(0..=1_099_511_627_776);
+        /// Size of the write-ahead log above which it starts again, also while reads overlap: large
+        /// enough that checkpoints are rare, small enough that a start after a crash is fast.
+        wal_bytes_max: u64 = "33554432", number(1_048_576..=4_294_967_296);
     }
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use turnwire_event::port::TurnProducer;
-use turnwire_event::{Clock, IdGenerator};
+use turnwire_event::{Clock, IdGenerator, Timestamp};
 use turnwire_hub::WakePump;
 use turnwire_log::{LogWriter, Store};
 
@@ -27,7 +27,9 @@ use crate::options::{Options, PRODUCER_STOP_WAIT};
 use crate::registry::attach_token::AttachTokens;
 use crate::registry::recovery::end_open_turns;
 use crate::registry::resume_queues::resume_queues;
+use crate::registry::retention;
 use crate::registry::upkeep::{announce_routing_policy, start_timers};
+use crate::trusted_clock::TrustedClock;
 use crate::turn::cancel::early_cancel::EarlyCancels;
 use crate::worker::delegate::delegate_factory;
 
@@ -68,6 +70,11 @@ impl WeakSessionService {
     pub fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }
+
+    /// The service, if it or one of its handles still exists.
+    pub fn upgrade(&self) -> Option<SessionService> {
+        self.0.upgrade().map(|core| SessionService { core })
+    }
 }
 
 impl SessionService {
@@ -80,7 +87,14 @@ impl SessionService {
         ));
         let policy = ActiveRoutingPolicy::new(&parts.options.routing_policy_version);
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let trusted_clock = TrustedClock::load(
+            parts.clock.clone(),
+            parts.store.as_ref(),
+            parts.options.retention,
+        )?;
+        trusted_clock.check();
         let services = Arc::new(SessionServices {
+            trusted_clock,
             routing_policy: Mutex::new(policy),
             options: parts.options,
             clock: parts.clock,
@@ -109,6 +123,12 @@ impl SessionService {
         resume_queues(&core.services, &core.registry).await?;
         start_timers(&core.services, &core.registry, &core.tokens);
         Ok(Self { core })
+    }
+
+    /// Trusts `time`, which the operator has confirmed, for the expiry of stored data. The wall clock
+    /// must have reached it.
+    pub fn confirm_time(&self, time: Timestamp) {
+        retention::confirm_time(&self.core.services, time);
     }
 
     /// The [`SessionReader`], which reads rows, messages and events.

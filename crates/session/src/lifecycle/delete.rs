@@ -1,8 +1,12 @@
 //! Deleting a session with its workers: turns stop, connections close, rows are removed. A session
 //! is closed before the last search for its workers, and workers are removed before their parents,
 //! so that an interrupted deletion leaves no worker without a parent.
+//!
+//! One small transaction makes a session disappear; its rows are removed in the background. On a full
+//! disk a deletion is refused before anything is closed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use turnwire_event::{Owner, SessionId};
@@ -12,9 +16,12 @@ use super::session_core::SessionCore;
 use crate::error::Error;
 use crate::live::session::{DeletedCallback, LiveSession, SessionServices};
 use crate::registry::open_sessions::SessionRegistry;
+use crate::registry::retention;
 
-/// Sessions removed in one step of the writer: batches of events are written between two steps.
+/// Sessions deleted in one transaction: batches of events are written between two of them.
 const BATCH: usize = 32;
+/// How long a caller waits for a deletion: many times what a busy disk needs.
+const DELETION_WAIT: Duration = Duration::from_secs(10);
 
 impl SessionCore {
     /// Deletes a session and its workers. Continues to the end even if the caller goes away.
@@ -26,8 +33,38 @@ impl SessionCore {
         if live.owner != *owner {
             return Err(Error::SessionNotFound);
         }
+        self.check_writable().await?;
         let deleted = self.start_deletion(live);
-        deleted.await.map_err(|_| Error::Internal)
+        match tokio::time::timeout(DELETION_WAIT, deleted).await {
+            Ok(deleted) => deleted.map_err(|_| Error::Internal),
+            // The disk became full after the check: the deletion goes on when there is space.
+            Err(_) if self.services.is_storage_full() => Err(Error::StorageFull),
+            Err(_) => Err(Error::TooMany),
+        }
+    }
+
+    /// Fails if the disk is full, which a small write finds out.
+    async fn check_writable(&self) -> Result<(), Error> {
+        if self.services.is_storage_full() {
+            return Err(Error::StorageFull);
+        }
+        let (result, written) = oneshot::channel();
+        let (mut result, services) = (Some(result), Arc::downgrade(&self.services));
+        self.services.writer.run(Box::new(move || {
+            // The writer repeats a task that found the disk full; the answer is given by then.
+            let (Some(result), Some(services)) = (result.take(), services.upgrade()) else {
+                return Ok(());
+            };
+            let mark = services.trusted_clock.mark();
+            let written = services.store.set_clock_mark(&mark);
+            let _ = result.send(written.is_ok());
+            written
+        }));
+        match tokio::time::timeout(DELETION_WAIT, written).await {
+            Ok(Ok(true)) => Ok(()),
+            // A writer that does not come to the task retries a batch: the disk is full or locked.
+            _ => Err(Error::StorageFull),
+        }
     }
 
     /// Closes a session and starts its deletion; the receiver resolves when it is deleted.
@@ -65,6 +102,9 @@ impl SessionDeletion {
                 return Ok(());
             };
             let is_complete = this.delete_batch(store.as_ref())?;
+            if let Some(services) = weak_services.upgrade() {
+                retention::remove_deleted(&services);
+            }
             if is_complete {
                 this.live.close();
                 if let Some(done) = this.done.take() {
@@ -96,8 +136,10 @@ impl SessionDeletion {
             not_closed.iter().for_each(|live| live.close());
             return Ok(false);
         }
+        if !family.is_empty() {
+            store.delete(&family)?;
+        }
         for id in family {
-            store.delete(id)?;
             // A caller that loaded it in between has a session that no longer exists.
             if let Some(loaded) = self.registry.remove(id) {
                 loaded.close();

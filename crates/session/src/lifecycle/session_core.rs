@@ -67,7 +67,7 @@ impl SessionCore {
 
     /// The creation time up to which idempotency keys have expired.
     pub(crate) fn keys_expired_until(&self) -> Timestamp {
-        let now = self.services.clock.now();
+        let now = self.services.trusted_clock.now();
         now.before(self.services.options.idempotency_ttl)
     }
 }

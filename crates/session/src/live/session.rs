@@ -34,6 +34,7 @@ use crate::history::cache::HistoryCache;
 use crate::options::Options;
 use crate::store_read::read_store;
 use crate::submit::request::SubmitRequest;
+use crate::trusted_clock::TrustedClock;
 
 /// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers: children of the
 /// turn, which inherit locale, location and wire version from its request.
@@ -55,6 +56,8 @@ pub type DeletedCallback = Arc<dyn Fn(SessionId) + Send + Sync>;
 pub(crate) struct SessionServices {
     pub(crate) options: Options,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The time by which stored data expires.
+    pub(crate) trusted_clock: TrustedClock,
     pub(crate) id_generator: Arc<dyn IdGenerator>,
     /// The log and the records that the writer appends to.
     pub(crate) store: Arc<dyn Store>,

@@ -48,18 +48,11 @@ impl SelectRow for KeyRow {
     }
 }
 
-/// The key of `scope`, if it was used.
+/// The key of `scope`, if it was used in a session that was not deleted.
 pub(crate) fn find(c: &Connection, scope: &KeyScope) -> rusqlite::Result<Option<KeyRow>> {
-    let condition =
-        "WHERE tenant = ?1 AND principal = ?2 AND route = ?3 AND session = ?4 AND key = ?5";
+    let condition = "WHERE tenant = ?1 AND principal = ?2 AND route = ?3 AND session = ?4 AND key = ?5 \
+         AND EXISTS (SELECT 1 FROM session s WHERE s.sid = idempotency.sid)";
     KeyRow::one(c, condition, scope_columns(scope))
-}
-
-/// An estimate of the bytes that removing `removed` keys adds to the WAL. Keys of one time are spread
-/// over the table: each has a page of its own, and a share of a page in each of the two indexes.
-pub(crate) fn wal_bytes(removed: usize) -> usize {
-    const PAGE: usize = 4096;
-    removed * 2 * PAGE
 }
 
 /// Removes keys older than `before`, at most `max`, the oldest first. Writes nothing if there is no such key.

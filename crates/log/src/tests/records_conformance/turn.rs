@@ -7,7 +7,7 @@ use turnwire_event::row::{KeyScope, QueuedRow, RowChange, TurnSettings};
 use turnwire_event::{Epoch, Position, Seq, SessionId, Timestamp, TurnId, Ulid};
 
 use crate::store::Store;
-use crate::tests::fixture::{BatchBuilder, owner};
+use crate::tests::fixture::{BatchBuilder, owner, sweep};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     turn_record_follows_start_and_end(create().as_ref());
@@ -137,9 +137,8 @@ fn session_with_queued_turns_is_deleted_not_trimmed(store: &dyn Store) {
         key(&new_session, turn, 1),
     ];
     store.append(&[a.rows(accepted)]).expect("an append");
-    let now = Timestamp::from_millis(10_000);
-    assert!(store.trim(now, 10).expect("a trim").is_empty());
-    store.delete(a.session).expect("a delete");
+    assert!(sweep(store, 10_000, 10).is_empty());
+    store.delete(&[a.session]).expect("a delete");
     assert!(store.queued_sessions().expect("sessions").is_empty());
     assert!(store.turn(turn).expect("a read").is_none());
     for scope in [in_session, new_session] {

@@ -21,6 +21,7 @@ use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::Options;
+use crate::trusted_clock::TrustedClock;
 
 /// A producer that is never called: these tests start no turn.
 struct NoProducer;
@@ -178,9 +179,13 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
         Box::new(|_| {}),
     )
     .expect("a writer");
+    let options = Options::default();
+    let clock = Arc::new(SystemClock);
     Arc::new(SessionServices {
-        options: Options::default(),
-        clock: Arc::new(SystemClock),
+        trusted_clock: TrustedClock::load(clock.clone(), store.as_ref(), options.retention)
+            .expect("a clock"),
+        options,
+        clock,
         id_generator: Arc::new(SystemIdGenerator),
         store,
         writer,

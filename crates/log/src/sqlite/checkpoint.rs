@@ -1,0 +1,150 @@
+//! Checkpoints: a thread that copies the WAL into the database file and makes the WAL start again.
+//!
+//! ```text
+//!   commit ──▶ WalGauge: pages in the WAL ── a quarter of the bound more ──▶ thread: PASSIVE
+//!                                                                             nobody waits
+//!              above the bound: pause new reads, wait for running ones ──▶ RESTART on the writing
+//!                                                                          connection: copies what
+//!                                                                          PASSIVE left
+//! ```
+//!
+//! A `PASSIVE` checkpoint never makes the WAL start again while reads overlap: some reader always
+//! uses its frames. With reads paused no reader does, and a commit waits only for the few frames
+//! that were written since.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+
+use crate::error::AppendError;
+use crate::sqlite::commit_mark::CommitMark;
+use crate::sqlite::connection::{BUSY_TIMEOUT, ReaderPool};
+use crate::sqlite::gauge::WalGauge;
+use crate::sqlite::write::WriteHalf;
+
+/// How long reads are paused at most until running ones have ended.
+const READ_PAUSE_MAX: Duration = Duration::from_millis(100);
+/// The wait of a `RESTART` for a lock that another process holds.
+const RESTART_BUSY: Duration = Duration::from_millis(20);
+/// Frames that a `RESTART` may copy while commits wait: 2 MB.
+const RESTART_FRAMES_MAX: i64 = 512;
+/// The handle of the checkpoint thread. Dropping it ends the thread.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    gauge: Arc<WalGauge>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkpointer {
+    /// Starts the thread with a connection of its own.
+    pub(crate) fn start(
+        connection: Connection,
+        wal: PathBuf,
+        gauge: Arc<WalGauge>,
+        (write_half, readers): (Arc<Mutex<WriteHalf>>, Arc<ReaderPool>),
+        mark: Arc<CommitMark>,
+    ) -> std::io::Result<Self> {
+        let worker = CheckpointThread {
+            connection,
+            wal,
+            gauge: gauge.clone(),
+            write_half,
+            readers,
+            mark,
+        };
+        let thread = std::thread::Builder::new()
+            .name("turnwire-checkpoint".into())
+            .spawn(move || worker.run())?;
+        Ok(Self {
+            gauge,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        self.gauge.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The body of the checkpoint thread.
+struct CheckpointThread {
+    connection: Connection,
+    wal: PathBuf,
+    gauge: Arc<WalGauge>,
+    write_half: Arc<Mutex<WriteHalf>>,
+    readers: Arc<ReaderPool>,
+    mark: Arc<CommitMark>,
+}
+
+impl CheckpointThread {
+    fn run(self) {
+        let mut is_over = false;
+        while self.gauge.wait(is_over) {
+            match self.checkpoint() {
+                // Full disk or a reader in the way: the commits are durable, a later checkpoint
+                // copies them.
+                Ok(()) | Err(AppendError::Full | AppendError::Busy) => {}
+                Err(error) => {
+                    tracing::error!(%error, "a checkpoint failed");
+                    self.gauge.fail(error.to_string());
+                    return;
+                }
+            }
+            is_over = self.gauge.bytes() >= self.gauge.bytes_max();
+        }
+    }
+
+    fn checkpoint(&self) -> Result<(), AppendError> {
+        let (_, frames, copied) = run_checkpoint(&self.connection, "PASSIVE")?;
+        if self.gauge.bytes() < self.gauge.bytes_max() {
+            return Ok(());
+        }
+        let Some(_pause) = self.readers.pause(READ_PAUSE_MAX) else {
+            return Ok(());
+        };
+        if frames - copied > RESTART_FRAMES_MAX {
+            run_checkpoint(&self.connection, "PASSIVE")?;
+        }
+        // After a burst the file is cut; else it is written over, which is faster than growing it.
+        let size = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
+        let mode = match size > 2 * self.gauge.bytes_max() {
+            true => "TRUNCATE",
+            false => "RESTART",
+        };
+        let mut write_half = self.write_half.lock();
+        let connection = &write_half.connection;
+        if mode == "TRUNCATE" {
+            // After a power failure an older mark would miss the frames of the emptied file.
+            run_checkpoint(connection, "PASSIVE")?;
+            self.mark.record_synced();
+        }
+        connection.busy_timeout(RESTART_BUSY)?;
+        let restarted = run_checkpoint(connection, mode);
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        if let (0, ..) = restarted? {
+            write_half.wal_restarted();
+            self.mark.record();
+        }
+        Ok(())
+    }
+}
+
+/// Runs a checkpoint: whether it was blocked, the frames in the WAL, and those copied.
+pub(crate) fn run_checkpoint(
+    connection: &Connection,
+    mode: &str,
+) -> rusqlite::Result<(i64, i64, i64)> {
+    let pragma = format!("PRAGMA wal_checkpoint({mode})");
+    connection.query_row(&pragma, [], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+    })
+}
