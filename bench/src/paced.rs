@@ -32,6 +32,8 @@ pub async fn start(dir: PathBuf, side: TcpListener) -> io::Result<PacedServer> {
         flags: [
             ("listen.address", "127.0.0.1:0"),
             ("stream.chat_streams_max", CHAT_STREAMS_MAX),
+            ("turn.running_max", CHAT_STREAMS_MAX),
+            ("turn.running_max_per_owner", CHAT_STREAMS_MAX),
         ]
         .map(|(key, value)| SettingFlag {
             name: key,

@@ -96,6 +96,9 @@ metrics! {
     LOG_STORAGE_FULL = "log.storage_full", "1 while the disk is full";
     LOG_WAL_FRAMES_LOST_TOTAL = "log.wal_frames_lost_total", "Committed WAL frames that the start found damaged or missing; any above 0 is a loss of data";
     SESSIONS_OPEN = "session.open", "Sessions held in memory";
+    RINGS_BYTES = "session.rings_bytes", "Bytes of released events and their frames held in memory by all sessions";
+    RINGS_EVICTED_TOTAL = "session.rings_evicted_total", "Events evicted from memory to stay within the budget of all sessions; clients read them from the log";
+    LIMIT_REFUSED_TOTAL = "limit.refused_total", "Requests refused because a limit was reached, by limit and scope: owner or all";
     DISPATCH_OVERHEAD_MS = "dispatch.overhead_ms", "Time of one sub-agent invocation outside of models and tools, from the parsed tool call to its handled result";
     HTTP_REQUESTS_TOTAL = "http.requests_total", "Requests answered, by method, route and status";
     STREAM_CCS_ERROR_TOTAL = "stream.ccs_error_total", "Failed calls to data services, by enricher and reason";

@@ -12,3 +12,13 @@ pub struct RingEntry {
     /// The event as it was serialised for the log.
     pub bytes: Bytes,
 }
+
+/// What the allocator and the shared header of [`Bytes`] add to an entry.
+const ALLOCATION_BYTES: usize = 48;
+
+impl RingEntry {
+    /// The memory of the entry.
+    pub(crate) fn weight(&self) -> usize {
+        self.bytes.len() + size_of::<Self>() + ALLOCATION_BYTES
+    }
+}

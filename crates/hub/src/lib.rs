@@ -11,15 +11,18 @@
 //! ```
 //!
 //! A connection holds a cursor and no queue of its own. Publishing takes O(1) time for any number
-//! of connections: the task behind [`WakePump`] wakes them. This crate never parses an event; the
+//! of connections: the task behind [`WakePump`] wakes them. All rings together stay within a
+//! [`RingBudget`]: what left a ring is read from the log. This crate never parses an event; the
 //! frames of a wire are bytes that the reader's [`ProjectFn`] function writes.
 
 pub mod waker_set;
 pub mod entry;
 pub mod track;
 pub mod pump;
+pub mod budget;
 pub mod ring;
 
+pub use budget::RingBudget;
 pub use entry::RingEntry;
 pub use pump::WakePump;
 pub use ring::{Ring, RingClosed, RingRead, RingState};

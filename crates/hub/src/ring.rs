@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use turnwire_event::Position;
 use turnwire_log::{EventSink, ReleasedEvent};
 
+use crate::budget::{EvictEntries, RingBudget};
 use crate::entry::RingEntry;
 use crate::pump::{WakePump, WakeWaiters};
 use crate::track::{FrameRun, FrameTrack, ProjectFn, TRACK_COUNT};
@@ -27,7 +28,7 @@ pub trait RingState: Send + 'static {
 pub struct RingBounds {
     /// The largest number of entries.
     pub events: usize,
-    /// The largest sum of [`RingEntry::bytes`]. The newest entry stays even if it is larger.
+    /// The largest memory of all entries. The newest entry stays even if it is larger.
     pub bytes: usize,
 }
 
@@ -47,8 +48,12 @@ pub enum RingRead {
     Advanced(u64),
     /// There is no event at or after the cursor.
     Empty,
-    /// The entry at the cursor has left the ring; the reader continues from the store.
+    /// The entry at the cursor has left the ring by its bounds: the reader was too slow, or
+    /// continues from the store.
     Behind,
+    /// The entry at the cursor was evicted for the [`RingBudget`]: the reader was not too slow, and
+    /// continues from the store.
+    Evicted,
 }
 
 /// Up to this number of waiters the publisher wakes them itself, which costs less than a trip
@@ -58,13 +63,27 @@ const DIRECT_WAKES_MAX: usize = 8;
 struct RingCore<S> {
     state: S,
     entries: VecDeque<RingEntry>,
-    bytes: usize,
+    /// The memory of `entries`.
+    weight: usize,
     /// The index of `entries[0]`. Indexes count the entries since the ring was created.
     first: u64,
     /// The position of the event before the first entry.
     floor: Position,
     tail: Position,
     closed: Option<RingClosed>,
+}
+
+impl<S> RingCore<S> {
+    /// Removes the oldest entries while `is_above`.
+    fn pop_while(&mut self, is_above: impl Fn(&Self) -> bool) {
+        while is_above(self)
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.weight -= oldest.weight();
+            self.floor = oldest.head.position;
+            self.first += 1;
+        }
+    }
 }
 
 /// The newest released events of one session, shared by all of its connections.
@@ -75,36 +94,51 @@ pub struct Ring<S> {
     /// The index of the first entry and the index behind the last, readable without the lock.
     first: AtomicU64,
     end: AtomicU64,
+    /// The index behind the last entry that was evicted for the budget.
+    evicted_until: AtomicU64,
     is_closed: AtomicBool,
     /// True while the ring is in the queue of the pump.
     is_queued: AtomicBool,
     wakers: Arc<WakerSet>,
     pump: WakePump,
+    budget: Arc<RingBudget>,
+    /// The number of the ring in the budget.
+    budget_id: u64,
     this: Weak<Self>,
 }
 
 impl<S: RingState> Ring<S> {
     /// An empty ring whose next event follows `tail`; `state` is folded from all events up to it.
-    pub fn new(tail: Position, state: S, bounds: RingBounds, pump: WakePump) -> Arc<Self> {
+    /// `budget` counts what the ring holds, together with all others.
+    pub fn new(
+        tail: Position,
+        state: S,
+        bounds: RingBounds,
+        pump: WakePump,
+        budget: Arc<RingBudget>,
+    ) -> Arc<Self> {
         let core = RingCore {
             state,
             entries: VecDeque::new(),
-            bytes: 0,
+            weight: 0,
             first: 0,
             floor: tail,
             tail,
             closed: None,
         };
-        Arc::new_cyclic(|this| Self {
+        Arc::new_cyclic(|this: &Weak<Self>| Self {
             core: Mutex::new(core),
             tracks: Default::default(),
             bounds,
             first: AtomicU64::new(0),
             end: AtomicU64::new(0),
+            evicted_until: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             is_queued: AtomicBool::new(false),
             wakers: Arc::default(),
             pump,
+            budget_id: budget.register(this.clone()),
+            budget,
             this: this.clone(),
         })
     }
@@ -198,13 +232,18 @@ impl<S: RingState> Ring<S> {
         let mut track = self.tracks[track].lock();
         if track.next() < self.end() {
             let (first, unprojected) = self.entries_from(track.next());
-            track.trim(first);
+            self.budget.sub(track.trim(first));
             let from = track.next();
-            track.extend(from, &unprojected, project);
+            // Frames are of entries that were counted before: only a publisher shrinks its ring.
+            self.budget.add(track.extend(from, &unprojected, project));
         }
         // Entries leave the ring before their frames leave the track.
         if cursor < self.first.load(Ordering::Acquire) {
-            return RingRead::Behind;
+            let is_evicted = cursor < self.evicted_until.load(Ordering::Acquire);
+            return match is_evicted {
+                true => RingRead::Evicted,
+                false => RingRead::Behind,
+            };
         }
         RingRead::Advanced(track.read(cursor, events_max, receive))
     }
@@ -217,6 +256,21 @@ impl<S: RingState> Ring<S> {
             core.first,
             core.entries.iter().skip(skip as usize).cloned().collect(),
         )
+    }
+
+    /// Evicts the oldest entries for the budget while `is_above`. The caller holds the lock of the
+    /// core; frames leave their tracks later.
+    fn evict_entries(&self, core: &mut RingCore<S>, is_above: impl Fn(&RingCore<S>) -> bool) {
+        let (first, weight) = (core.first, core.weight);
+        core.pop_while(is_above);
+        if core.first == first {
+            return;
+        }
+        core.entries.shrink_to(core.entries.len() * 2);
+        self.evicted_until.store(core.first, Ordering::Release);
+        self.first.store(core.first, Ordering::Release);
+        self.budget.sub(weight - core.weight);
+        self.budget.count_evicted(core.first - first);
     }
 
     /// Closes the ring and wakes all waiters. The first reason is kept.
@@ -249,24 +303,29 @@ impl<S: RingState> WakeWaiters for Ring<S> {
 impl<S: RingState> EventSink for Ring<S> {
     fn publish(&self, events: &mut Vec<ReleasedEvent>) {
         let mut core = self.core.lock();
+        let weight_before = core.weight;
         for event in events.drain(..) {
             core.state.apply(&event);
             core.tail = event.head.position;
-            core.bytes += event.bytes.len();
-            core.entries.push_back(RingEntry {
+            let entry = RingEntry {
                 head: event.head,
                 bytes: event.bytes,
-            });
-        }
-        while core.entries.len() > self.bounds.events
-            || (core.bytes > self.bounds.bytes && core.entries.len() > 1)
-        {
-            let Some(evicted) = core.entries.pop_front() else {
-                break;
             };
-            core.bytes -= evicted.bytes.len();
-            core.floor = evicted.head.position;
-            core.first += 1;
+            core.weight += entry.weight();
+            core.entries.push_back(entry);
+        }
+        let bounds = self.bounds;
+        core.pop_while(|core| {
+            core.entries.len() > bounds.events
+                || (core.weight > bounds.bytes && core.entries.len() > 1)
+        });
+        let (before, after) = (weight_before, core.weight);
+        if after < before {
+            self.budget.sub(before - after);
+        } else if let Some(keep) = self.budget.add(after - before) {
+            self.evict_entries(&mut core, |core| {
+                core.weight > keep && core.entries.len() > 1
+            });
         }
         self.first.store(core.first, Ordering::Release);
         self.end
@@ -277,6 +336,42 @@ impl<S: RingState> EventSink for Ring<S> {
 
     fn quarantined(&self) {
         self.close(RingClosed::Quarantined);
+    }
+}
+
+impl<S: RingState> EvictEntries for Ring<S> {
+    fn weight(&self) -> usize {
+        let tracks = self.tracks.iter().map(|track| track.lock().weight());
+        let frames: usize = tracks.sum();
+        self.core.lock().weight + frames
+    }
+
+    fn is_watched(&self) -> bool {
+        self.wakers.len() > 0
+    }
+
+    fn evict(&self, keep: usize) {
+        // The frames of an entry weigh about as much as the entry.
+        let is_read = |track: &Mutex<FrameTrack>| track.lock().weight() > 0;
+        let tracks_used = self.tracks.iter().filter(|track| is_read(track)).count();
+        let keep_entries = keep / (1 + tracks_used);
+        let first = {
+            let mut core = self.core.lock();
+            self.evict_entries(&mut core, |core| core.weight > keep_entries);
+            core.first
+        };
+        for track in &self.tracks {
+            self.budget.sub(track.lock().trim(first));
+        }
+    }
+}
+
+impl<S> Drop for Ring<S> {
+    fn drop(&mut self) {
+        self.budget.unregister(self.budget_id);
+        let tracks = self.tracks.iter_mut().map(|track| track.get_mut().weight());
+        let frames: usize = tracks.sum();
+        self.budget.sub(self.core.get_mut().weight + frames);
     }
 }
 

@@ -17,12 +17,23 @@ pub const TRACK_COUNT: usize = 4;
 /// wire that writes the tag reads it; see [`FrameRun::select_turn`].
 pub type ProjectFn<'a> = &'a dyn Fn(&RingEntry, &mut Vec<u8>) -> u64;
 
+/// What the allocator adds to the four buffers of a run.
+const RUN_BYTES: usize = 96;
+
+/// Bytes of the events in one run: a run leaves the track as a whole, so a large one would keep the
+/// memory of evicted events.
+const RUN_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of frames after which one read ends: what a reader whose socket is blocked can hold, beside
+/// one larger frame.
+const READ_BYTES_MAX: usize = 256 << 10;
+
 /// The event types that end a turn.
 const TERMINAL_TYPES: TypeSet = TypeSet::EMPTY
     .with(EventType::TurnCompleted)
     .with(EventType::TurnCancelled);
 
-/// The frames of consecutive entries, projected by one call of [`FrameTrack::extend`].
+/// The frames of consecutive entries, projected together by [`FrameTrack::extend`].
 #[derive(Debug)]
 struct ProjectedRun {
     bytes: Bytes,
@@ -40,6 +51,12 @@ struct ProjectedRun {
 impl ProjectedRun {
     fn len(&self) -> u64 {
         self.heads.len() as u64
+    }
+
+    /// The memory of the run.
+    fn weight(&self) -> usize {
+        let per_event = size_of::<EventHead>() + size_of::<u64>() + size_of::<u32>();
+        size_of::<(u64, Self)>() + RUN_BYTES + self.bytes.len() + self.heads.len() * per_event
     }
 }
 
@@ -156,6 +173,7 @@ pub(crate) struct FrameTrack {
     runs: VecDeque<(u64, ProjectedRun)>,
     /// The index of the first entry that is not projected yet.
     next: u64,
+    weight: usize,
 }
 
 impl FrameTrack {
@@ -163,8 +181,30 @@ impl FrameTrack {
         self.next
     }
 
-    /// Projects `entries`, the first of which has index `first`, and stores them as one run.
-    pub(crate) fn extend(&mut self, first: u64, entries: &[RingEntry], project: ProjectFn<'_>) {
+    /// Projects `entries`, the first of which has index `first`, and stores them as runs. Returns the
+    /// weight of the runs.
+    pub(crate) fn extend(
+        &mut self,
+        mut first: u64,
+        mut entries: &[RingEntry],
+        project: ProjectFn<'_>,
+    ) -> usize {
+        let before = self.weight;
+        while !entries.is_empty() {
+            let mut bytes = 0;
+            let fits = entries.iter().take_while(|entry| {
+                bytes += entry.bytes.len();
+                bytes <= RUN_BYTES_MAX
+            });
+            let (run, rest) = entries.split_at(fits.count().max(1));
+            self.push_run(first, run, project);
+            first += run.len() as u64;
+            entries = rest;
+        }
+        self.weight - before
+    }
+
+    fn push_run(&mut self, first: u64, entries: &[RingEntry], project: ProjectFn<'_>) {
         let size: usize = entries.iter().map(|entry| entry.bytes.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
         let mut ends = Vec::with_capacity(entries.len());
@@ -183,24 +223,34 @@ impl FrameTrack {
             types: entries.iter().map(|entry| entry.head.kind).collect(),
             has_suppressed: entries.iter().any(|entry| entry.head.suppressed),
         };
+        self.weight += run.weight();
         self.runs.push_back((first, run));
         self.next = first + entries.len() as u64;
     }
 
-    /// Drops the runs whose entries all have an index below `first`.
-    pub(crate) fn trim(&mut self, first: u64) {
-        while self
+    /// Drops the runs whose entries all have an index below `first`. Returns their weight.
+    pub(crate) fn trim(&mut self, first: u64) -> usize {
+        let before = self.weight;
+        while let Some((_, run)) = self
             .runs
-            .front()
-            .is_some_and(|(index, run)| index + run.len() <= first)
+            .pop_front_if(|(index, run)| *index + run.len() <= first)
         {
-            self.runs.pop_front();
+            self.weight -= run.weight();
+        }
+        if self.runs.is_empty() {
+            self.runs.shrink_to_fit();
         }
         self.next = self.next.max(first);
+        before - self.weight
     }
 
-    /// Passes runs to `receive`, starting at index `cursor`, until they cover `events_max` events.
-    /// Returns the index behind the last of them.
+    /// The weight of all runs.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Passes runs to `receive`, starting at index `cursor`, until they cover `events_max` events or
+    /// [`READ_BYTES_MAX`]. Returns the index behind the last of them.
     pub(crate) fn read(
         &self,
         cursor: u64,
@@ -212,10 +262,12 @@ impl FrameTrack {
             .partition_point(|(first, run)| first + run.len() <= cursor);
         let mut index = cursor;
         let mut remaining = events_max;
+        let mut bytes = 0;
         for (first, run) in self.runs.iter().skip(start) {
-            if remaining == 0 {
+            if remaining == 0 || bytes >= READ_BYTES_MAX {
                 break;
             }
+            bytes += run.bytes.len();
             let from = (index - first) as usize;
             let to = run.heads.len().min(from + remaining);
             remaining -= to - from;

@@ -14,7 +14,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use tracing::Instrument as _;
 use turnwire_event::ResponseId;
-use turnwire_session::Error;
+use turnwire_fair::FairRefusal;
+use turnwire_session::{Error, SharedResource};
 use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
 
 /// The error of a request that is refused or has failed; `with_problem_body` turns it into a
@@ -109,6 +110,11 @@ impl RequestFault {
             Code::Internal,
             "Something went wrong inside; the server's log has more under the trace id.",
         )
+    }
+
+    /// A limit that many requests share is reached: 429 with `Retry-After`.
+    pub fn limit_reached(detail: impl Into<Cow<'static, str>>, max: usize) -> Self {
+        Self::new(Code::TooManyRequests, detail).with("limit", max)
     }
 
     /// The value of the `Retry-After` header, in seconds.
@@ -207,6 +213,11 @@ impl From<Error> for RequestFault {
                 Code::QueueFull,
                 "The session's queue of turns is full; try again when a turn has ended.",
             ),
+            Error::LimitReached {
+                resource,
+                refusal,
+                max,
+            } => return Self::limit_reached(limit_detail(resource, refusal), max),
             Error::IdempotencyMismatch => (
                 Code::IdempotencyMismatch,
                 "This Idempotency-Key was used with another body; send a new key.",
@@ -240,6 +251,41 @@ impl From<Error> for RequestFault {
             Error::Internal => return Self::internal(),
         };
         Self::new(code, detail)
+    }
+}
+
+/// What a client is told about a limit that owners share.
+fn limit_detail(resource: SharedResource, refusal: FairRefusal) -> &'static str {
+    use FairRefusal::{AllFull, OwnerFull};
+    match (resource, refusal) {
+        (SharedResource::RunningTurns, OwnerFull) => {
+            "You have as many running turns as one principal may have; try again when one has ended."
+        }
+        (SharedResource::RunningTurns, AllFull) => {
+            "The server runs as many turns as it may; try again when one has ended."
+        }
+        (SharedResource::QueuedTurns, OwnerFull) => {
+            "You have as many queued turns as one principal may have; try again when one has started."
+        }
+        (SharedResource::QueuedTurns, AllFull) => {
+            "The server has as many queued turns as it may; try again when one has started."
+        }
+        (SharedResource::RunningWorkers, _) => {
+            "As many workers run as may; try again when one has ended."
+        }
+        (SharedResource::AttachTokens, OwnerFull) => {
+            "You have as many unused attach tokens as one principal may have; use them or wait until \
+             they expire."
+        }
+        (SharedResource::AttachTokens, AllFull) => {
+            "The server has as many unused attach tokens as it may; try again soon."
+        }
+        (SharedResource::OpenSessions, OwnerFull) => {
+            "You have as many busy sessions as one principal may have; end turns or close connections."
+        }
+        (SharedResource::OpenSessions, AllFull) => {
+            "The server has as many busy sessions as it may; try again soon."
+        }
     }
 }
 

@@ -1,7 +1,37 @@
 //! Errors of this crate, one variant for each condition that a caller can act on.
 
 use turnwire_event::{ApprovalId, TurnId};
+use turnwire_fair::FairRefusal;
 use turnwire_log::{ReadError, SequencerError};
+
+/// What owners share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedResource {
+    /// Turns that run: see [`Options::running_max`](crate::Options::running_max).
+    RunningTurns,
+    /// Queued turns: see [`Options::queued_max`](crate::Options::queued_max).
+    QueuedTurns,
+    /// Turns of workers that run: see
+    /// [`Options::workers_running_max`](crate::Options::workers_running_max).
+    RunningWorkers,
+    /// Unused attach tokens: see [`Options::tokens_max`](crate::Options::tokens_max).
+    AttachTokens,
+    /// Sessions in memory: see [`Options::open_max`](crate::Options::open_max).
+    OpenSessions,
+}
+
+impl SharedResource {
+    /// The name in metrics and problems.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RunningTurns => "running_turns",
+            Self::QueuedTurns => "queued_turns",
+            Self::RunningWorkers => "running_workers",
+            Self::AttachTokens => "attach_tokens",
+            Self::OpenSessions => "open_sessions",
+        }
+    }
+}
 
 /// The reason that a session refused a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +87,17 @@ pub enum Error {
     /// The server drains: no new turn is accepted.
     #[error("the server is shutting down")]
     Draining,
-    /// A limit on sessions, tokens, keys or events was reached.
+    /// The owner, or all owners together, have as many of a resource as allowed.
+    #[error("{max} {} are allowed: {refusal}", resource.name())]
+    LimitReached {
+        /// What the request would have taken.
+        resource: SharedResource,
+        /// Whose bound was reached.
+        refusal: FairRefusal,
+        /// The bound.
+        max: usize,
+    },
+    /// A limit on keys or events was reached.
     #[error("a limit was reached")]
     TooMany,
     /// An internal failure; its cause is in the server's log.

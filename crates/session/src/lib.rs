@@ -32,7 +32,7 @@ mod worker;
 mod handle;
 
 pub use clock::{SystemClock, SystemIdGenerator};
-pub use error::Error;
+pub use error::{Error, SharedResource};
 pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
 pub use handle::canceller::TurnCanceller;
 pub use handle::live_sessions::{AttachTicket, LiveSessions};

@@ -20,18 +20,36 @@ pub struct Options {
     pub stop_wait: Duration,
     /// Lifetime of an attach token (D-39).
     pub token_ttl: Duration,
-    /// Unused attach tokens at once. Each has 100 bytes, so the default bounds them at 10 MB.
+    /// Unused attach tokens at once. Each has 200 bytes, so the default bounds them at 20 MB.
     pub tokens_max: usize,
+    /// Unused attach tokens of one owner.
+    pub tokens_max_per_owner: usize,
     /// Released events that a session keeps in memory; older ones are read from the store.
     pub ring_events: usize,
     /// Bytes of released events that a session keeps in memory.
     pub ring_bytes: usize,
+    /// Bytes of released events and their frames that all sessions keep in memory.
+    pub rings_bytes: usize,
     /// A session without watching clients and open turns is unloaded from memory after this time.
     pub idle_unload: Duration,
     /// Sessions in memory at once.
     pub open_max: usize,
+    /// Sessions of one owner in memory at once.
+    pub open_max_per_owner: usize,
+    /// Turns that run at once, workers aside.
+    pub running_max: usize,
+    /// Turns of one owner that run at once, workers aside.
+    pub running_max_per_owner: usize,
     /// Queued turns of one session, each of which is stored with its whole input.
     pub queue_max: usize,
+    /// Queued turns of all sessions.
+    pub queued_max: usize,
+    /// Queued turns of all sessions of one owner.
+    pub queued_max_per_owner: usize,
+    /// Turns of workers that run at once.
+    pub workers_running_max: usize,
+    /// Turns of the workers of one owner that run at once.
+    pub workers_running_max_per_owner: usize,
     /// Workers that one turn may start in all, in parallel or in sequence. Each is a session.
     pub workers_max: usize,
     /// Workers that one turn of a user's session may start in all, including the workers of its
@@ -81,11 +99,20 @@ impl Default for Options {
             stop_wait: Duration::from_secs(7),
             token_ttl: Duration::from_secs(60),
             tokens_max: 100_000,
+            tokens_max_per_owner: 1_000,
             ring_events: 4096,
             ring_bytes: 4 << 20,
+            rings_bytes: 256 << 20,
             idle_unload: Duration::from_secs(60),
             open_max: 20_000,
+            open_max_per_owner: 5_000,
+            running_max: 1_024,
+            running_max_per_owner: 256,
             queue_max: 8,
+            queued_max: 1_024,
+            queued_max_per_owner: 256,
+            workers_running_max: 1_024,
+            workers_running_max_per_owner: 256,
             workers_max: 8,
             workers_all_max: 32,
             worker_depth_max: 3,

@@ -1,5 +1,6 @@
-//! Submitting a turn: the request a caller makes, and the locks that let only one submit at a
-//! time use an idempotency key.
+//! Submitting a turn: the request a caller makes, the locks that let only one submit at a time use
+//! an idempotency key, and the bounds that owners share.
 
+pub(crate) mod owner_limit;
 pub(crate) mod request;
 pub(crate) mod idempotency;

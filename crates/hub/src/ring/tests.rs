@@ -46,6 +46,10 @@ fn event(seq: u64) -> ReleasedEvent {
 }
 
 fn ring(events: usize) -> Arc<Ring<Count>> {
+    ring_within(events, &RingBudget::without_task(1 << 30))
+}
+
+fn ring_within(events: usize, budget: &Arc<RingBudget>) -> Arc<Ring<Count>> {
     Ring::new(
         position(0),
         Count(0),
@@ -54,6 +58,7 @@ fn ring(events: usize) -> Arc<Ring<Count>> {
             bytes: 1 << 20,
         },
         WakePump::start(),
+        budget.clone(),
     )
 }
 
@@ -195,7 +200,7 @@ async fn published_events_wake_every_waiter() {
                         RingRead::Empty => {
                             poll_fn(|cx| ring.poll_readable(&waker, cursor, cx)).await
                         }
-                        RingRead::Behind => panic!("behind"),
+                        RingRead::Behind | RingRead::Evicted => panic!("behind"),
                     }
                 }
                 received
@@ -295,4 +300,85 @@ async fn turn_is_selected_up_to_its_terminal_event() {
         (vec!["<3><4>".into()], vec![3, 4], true)
     );
     assert_eq!(of_turn(&ring, 7, one), (vec![], vec![], false));
+}
+
+/// An event whose bytes are long.
+fn long_event(seq: u64) -> ReleasedEvent {
+    ReleasedEvent {
+        bytes: Bytes::from(vec![b'x'; 10_000]),
+        ..event(seq)
+    }
+}
+
+fn watch(ring: &Ring<Count>) -> WakerGuard {
+    ring.register(Arc::new(AtomicWaker::new()))
+}
+
+#[tokio::test]
+async fn budget_counts_entries_and_frames_and_forgets_dropped_rings() {
+    let budget = RingBudget::without_task(1 << 20);
+    let ring = ring_within(4, &budget);
+    publish(&ring, 1..=1);
+    let one = budget.used();
+    assert!(one > 0);
+    publish(&ring, 2..=9);
+    assert_eq!(budget.used(), one * 4, "the bounds of the ring hold four");
+    read(&ring, 5, 10);
+    assert!(budget.used() > one * 4, "frames count too");
+    publish(&ring, 10..=13);
+    read(&ring, 9, 10);
+    assert_eq!(budget.used(), ring.weight());
+    drop(ring);
+    assert_eq!(budget.used(), 0);
+}
+
+#[tokio::test]
+async fn sweep_evicts_unwatched_rings_before_watched_ones() {
+    let budget = RingBudget::without_task(440_000);
+    let (watched, unwatched) = (ring_within(100, &budget), ring_within(100, &budget));
+    let _guard = watch(&watched);
+    watched.publish(&mut (1..=16).map(long_event).collect());
+    read(&watched, 0, 5);
+    unwatched.publish(&mut (1..=5).map(long_event).collect());
+    assert!(budget.used() > 330_000);
+    budget.sweep();
+    assert_eq!(unwatched.weight(), 0);
+    assert!(budget.used() <= 220_000, "{}", budget.used());
+    assert!(matches!(try_read(&unwatched, 0), RingRead::Evicted));
+    assert_eq!(unwatched.cursor_after(position(4)), None);
+    assert_eq!(unwatched.cursor_after(position(5)), Some(5));
+    // The newest events of the watched ring are still there.
+    assert!(matches!(try_read(&watched, 0), RingRead::Evicted));
+    assert!(matches!(try_read(&watched, 15), RingRead::Advanced(16)));
+    unwatched.publish(&mut vec![event(6)]);
+    assert_eq!(read(&unwatched, 5, 10), ("<6>".into(), 6));
+}
+
+#[tokio::test]
+async fn ring_shrinks_itself_when_budget_is_used_up() {
+    let budget = RingBudget::without_task(300_000);
+    let ring = ring_within(100, &budget);
+    for seq in 1..=90 {
+        ring.publish(&mut vec![long_event(seq)]);
+        assert!(budget.used() < 320_000, "{}", budget.used());
+    }
+    assert!(budget.evicted() > 0);
+    assert!(matches!(try_read(&ring, 0), RingRead::Evicted));
+    assert!(matches!(try_read(&ring, 89), RingRead::Advanced(90)));
+    assert_eq!(
+        ring.with_state(|state, _, _| state.0),
+        90,
+        "no event is lost"
+    );
+}
+
+#[tokio::test]
+async fn task_sweeps_when_publishers_pass_the_threshold() {
+    let budget = RingBudget::start(400_000);
+    let ring = ring_within(100, &budget);
+    ring.publish(&mut (1..=35).map(long_event).collect());
+    while budget.used() > 200_000 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(ring.weight(), 0);
 }

@@ -9,6 +9,9 @@ section! {
     Session, "session" {
         /// Maximum number of sessions in memory; idle ones cost a few kB and are unloaded.
         open_max: usize = "20000", number(1..=10_000_000);
+        /// Maximum number of sessions of one principal in memory: a quarter of all. Only sessions with
+        /// a turn, a queue or a client count; the next one gets 429.
+        open_max_per_owner: usize = "5000", number(1..=10_000_000);
         /// Idle time after which a session without clients and turns is unloaded from memory.
         idle_unload_ms: u64 = "60000", number(10..=86_400_000);
         /// Maximum number of workers per turn, in sequence or in parallel: each is a session with
@@ -19,6 +22,12 @@ section! {
         workers_all_max: usize = "32", number(0..=10_000);
         /// Maximum nesting depth of workers: each level multiplies what one turn can start.
         worker_depth_max: usize = "3", number(0..=u64::from(WORKER_DEPTH_MAX));
+        /// Maximum number of turns of workers that run at the same time, beside `turn.running_max`.
+        /// Further workers are refused, and the model goes on without them.
+        workers_running_max: usize = "1024", number(1..=1_000_000);
+        /// Maximum number of turns of one principal's workers that run at the same time: eight
+        /// turns with all of their workers.
+        workers_running_max_per_owner: usize = "256", number(1..=1_000_000);
         /// Interval of checkpoints of streaming messages: the text that a crash may lose.
         checkpoint_ms: u64 = "250", number(10..=60_000);
         /// Default page size of messages (S3-008).

@@ -37,6 +37,10 @@ section! {
         ring_events: usize = "4096", number(16..=1_048_576);
         /// Bytes of the events kept in memory per session.
         ring_bytes: usize = "4194304", number(65_536..=1_073_741_824);
+        /// Bytes of the events and frames kept in memory by all sessions together: 64 sessions at
+        /// their own limit, or 256 kB for each of 1,024 running turns. Above three quarters, events
+        /// of sessions that nobody watches are evicted first; clients read them from the log.
+        rings_bytes: usize = "268435456", number(1_048_576..=1_099_511_627_776);
         /// Maximum size of one frame from a client; a filter that names every type is 2 kB.
         frame_in_max_bytes: usize = "65536", number(1_024..=16_777_216);
         /// Size of the kernel's send buffer per connection: the memory that a frozen client can
@@ -44,5 +48,10 @@ section! {
         send_buffer_bytes: u32 = "262144", number(4_096..=16_777_216);
         /// Lifetime of an attach token (D-39).
         token_ttl_ms: u64 = "60000", number(10..=3_600_000);
+        /// Maximum number of unused attach tokens: 200 bytes each, so 20 MB.
+        tokens_max: usize = "100000", number(1..=10_000_000);
+        /// Maximum number of unused attach tokens per principal: one hundredth of all, and more than
+        /// a client that connects at once ever has. The next one gets 429.
+        tokens_max_per_owner: usize = "1000", number(1..=10_000_000);
     }
 }

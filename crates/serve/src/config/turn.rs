@@ -12,9 +12,22 @@ section! {
         /// 5 s grace of a process, and the time to kill it. Never less than `tool.grace_ms` plus
         /// 2 s; for workers 2 s more per allowed level below.
         stop_wait_ms: u64 = "7000", number(0..=600_000);
+        /// Maximum number of turns that run at the same time, workers aside: each has a model call
+        /// and, beside its events in memory, about 100 kB. The next one gets 429.
+        running_max: usize = "1024", number(1..=1_000_000);
+        /// Maximum number of turns of one principal that run at the same time, workers aside: as many
+        /// as it may have chat streams, and a quarter of all. The next one gets 429; a turn from a
+        /// queue waits.
+        running_max_per_owner: usize = "256", number(1..=1_000_000);
         /// Maximum number of queued turns per session: more than a person types ahead, and few
         /// enough that the last is not forgotten. The next one gets 429.
         queue_max: usize = "8", number(0..=1_000);
+        /// Maximum number of queued turns of all sessions: each is held with its whole input, of 1 MiB
+        /// at most (`http.body_max_bytes`).
+        queued_max: usize = "1024", number(1..=1_000_000);
+        /// Maximum number of queued turns of one principal, in all of its sessions. The next one gets
+        /// 429.
+        queued_max_per_owner: usize = "256", number(1..=1_000_000);
         /// Lifetime of an `Idempotency-Key`: one day, so that a client that was offline overnight
         /// finds its turn.
         key_ttl_s: u64 = "86400", number(1..=31_536_000);

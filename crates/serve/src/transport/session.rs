@@ -38,7 +38,10 @@ pub async fn open(
         let detail = "This path speaks WebSocket (RFC 6455, version 13).";
         RequestFault::new(Code::InvalidRequest, detail)
     })?;
-    let owner = streams.sessions.redeem(id, token)?;
+    let redeemed = streams
+        .sessions
+        .redeem(id, token, |_| Ok::<_, RequestFault>(()));
+    let (owner, ()) = redeemed?;
     let tasks = streams.tasks.clone();
     let run = move |taken| tasks.track_future(run(streams, id, owner, taken));
     Ok(upgrade::response(&accept_key, SocketTakeover::new(run)))

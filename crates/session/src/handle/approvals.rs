@@ -104,7 +104,10 @@ impl TurnApprovals {
             }
             self.core.check_accepts_turns()?;
             let resuming = match remaining {
-                0 => Some(self.resuming_turn(&paused, history, trace.as_ref()).await?),
+                0 => {
+                    let resuming = self.resuming_turn(owner, &paused, history, trace.as_ref());
+                    Some(resuming.await?)
+                }
                 _ => None,
             };
             let drafts = applied.into_iter();
@@ -153,10 +156,13 @@ impl TurnApprovals {
     /// The turn that resumes `paused`, with its history.
     async fn resuming_turn(
         &self,
+        owner: &Owner,
         paused: &PausedTurn,
         history: TurnHistory,
         trace: Option<&Arc<TraceContext>>,
     ) -> Result<(PendingTurn, TurnHistory), Error> {
+        // Refused before anything is decided: the same decisions can be sent again.
+        let permit = self.core.services.runner.running.try_acquire(owner)?;
         let (turn, upto) = (paused.turn.clone(), history.at);
         let read = move |store: &dyn Store| TurnChain::read(store, &turn, upto);
         let chain = self.core.services.read(read).await?;
@@ -167,7 +173,7 @@ impl TurnApprovals {
         let id = TurnId(self.core.services.id_generator.ulid());
         let pending = PendingTurn {
             resumed: Some(paused.resumption()),
-            ..PendingTurn::new(id, request, StreamPresence::default())
+            ..PendingTurn::new(id, request, StreamPresence::default(), permit)
         };
         Ok((pending, with_chain(history, &chain.turns, chain.messages)))
     }

@@ -38,9 +38,15 @@ impl LiveSessions {
         })
     }
 
-    /// Consumes an attach token, and returns the owner that it was issued to.
-    pub fn redeem(&self, id: SessionId, token: &str) -> Result<Owner, Error> {
-        self.core.tokens.redeem(id, token)
+    /// Consumes an attach token if `admit` accepts the owner that it was issued to, and returns the
+    /// owner with what `admit` gave. `admit` runs under a lock and must return quickly.
+    pub fn redeem<T, E: From<Error>>(
+        &self,
+        id: SessionId,
+        token: &str,
+        admit: impl FnOnce(&Owner) -> Result<T, E>,
+    ) -> Result<(Owner, T), E> {
+        self.core.tokens.redeem(id, token, admit)
     }
 
     /// The number of levels from `ancestor` down to `worker`; `None` if it is not an ancestor.

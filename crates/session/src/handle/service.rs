@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use turnwire_event::port::TurnProducer;
 use turnwire_event::{Clock, IdGenerator, Timestamp};
-use turnwire_hub::WakePump;
+use turnwire_hub::{RingBudget, WakePump};
 use turnwire_log::{LogWriter, Store};
 
 use super::approvals::TurnApprovals;
@@ -84,6 +84,7 @@ impl SessionService {
         let tokens = Arc::new(AttachTokens::new(
             parts.options.token_ttl,
             parts.options.tokens_max,
+            parts.options.tokens_max_per_owner,
         ));
         let policy = ActiveRoutingPolicy::new(&parts.options.routing_policy_version);
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -96,13 +97,14 @@ impl SessionService {
         let services = Arc::new(SessionServices {
             trusted_clock,
             routing_policy: Mutex::new(policy),
+            ring_budget: RingBudget::start(parts.options.rings_bytes),
+            runner: TurnRunner::new(parts.producer, Handle::current(), &parts.options),
             options: parts.options,
             clock: parts.clock,
             id_generator: parts.id_generator,
             store: parts.store,
             writer: parts.writer,
             pump: WakePump::start(),
-            runner: TurnRunner::new(parts.producer, Handle::current()),
             replay_permits: Semaphore::new(cores),
             on_deleted: OnceLock::new(),
             delegates: OnceLock::new(),

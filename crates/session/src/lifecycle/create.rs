@@ -8,6 +8,7 @@ use std::sync::Arc;
 use turnwire_event::body::session::SessionCreated;
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{Actor, Body, Owner, SessionId};
+use turnwire_fair::FairSlot;
 use turnwire_log::{EventDraft, LogTail, OutboxRoom};
 
 use super::session_core::SessionCore;
@@ -37,8 +38,9 @@ impl SessionCore {
         request: SubmitRequest,
         key: Option<KeyUse>,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
+        let permit = self.services.runner.running.try_acquire(owner)?;
         let prepared = self.prepare_new(owner, new)?;
-        self.start_prepared(prepared, request, key)
+        self.start_prepared(prepared, request, key, permit)
     }
 
     /// Registers a prepared session with its first turn.
@@ -47,9 +49,10 @@ impl SessionCore {
         (live, created): (Arc<LiveSession>, EventDraft),
         request: SubmitRequest,
         key: Option<KeyUse>,
+        permit: FairSlot<Owner>,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let publish = || self.registry.insert(live.clone());
-        let accepted = accept_first_turn(&live, request, key, created, publish)
+        let accepted = accept_first_turn(&live, request, key, (created, permit), publish)
             .inspect_err(|_| drop(self.registry.remove(live.id)))?;
         Ok((live, accepted))
     }
@@ -76,8 +79,8 @@ impl SessionCore {
         row: SessionRow,
         depth: usize,
     ) -> Result<(Arc<LiveSession>, EventDraft), Error> {
-        let open_max = self.services.options.open_max;
-        self.registry.make_room(open_max, None)?;
+        self.registry
+            .make_room(&self.services.options, &row.owner)?;
         let tail = LogTail::first(row.id, row.created_at);
         let live = LiveSession::load(self.services.clone(), (row.clone(), depth), tail, None);
         let created = SessionCreated {

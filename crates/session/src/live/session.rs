@@ -17,7 +17,7 @@ use turnwire_event::{
     TurnId,
 };
 use turnwire_hub::ring::RingBounds;
-use turnwire_hub::{Ring, RingClosed, WakePump};
+use turnwire_hub::{Ring, RingBudget, RingClosed, WakePump};
 use turnwire_log::sequencer::OutboxBounds;
 use turnwire_log::{
     EventDraft, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer, SequencerError, Store,
@@ -65,6 +65,8 @@ pub(crate) struct SessionServices {
     pub(crate) writer: Arc<LogWriter>,
     /// Wakes the readers of rings.
     pub(crate) pump: WakePump,
+    /// The memory of all rings together.
+    pub(crate) ring_budget: Arc<RingBudget>,
     pub(crate) runner: TurnRunner,
     /// Permits to read a chunk of a replay: one for each core, in FIFO order, so that every late
     /// reader gets its first events soon.
@@ -186,7 +188,8 @@ impl LiveSession {
             bytes: services.options.ring_bytes,
         };
         let transcript = Transcript::new(row, open);
-        let ring = Ring::new(tail.position(), transcript, bounds, services.pump.clone());
+        let (pump, budget) = (services.pump.clone(), services.ring_budget.clone());
+        let ring = Ring::new(tail.position(), transcript, bounds, pump, budget);
         let sequencer = Sequencer::open(
             id,
             tail,

@@ -9,6 +9,10 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use turnwire_event::port::TurnProducer;
 
+use crate::error::SharedResource;
+use crate::options::Options;
+use crate::submit::owner_limit::OwnerLimit;
+
 /// Runs the turns of all sessions.
 pub(crate) struct TurnRunner {
     pub(crate) producer: Arc<dyn TurnProducer>,
@@ -18,12 +22,35 @@ pub(crate) struct TurnRunner {
     pub(crate) turn_tasks: TaskTracker,
     /// The runtime for tasks that are spawned outside of one, as in `Drop`.
     pub(crate) runtime: Handle,
+    /// The turns that run, those of workers aside. A turn that starts from a queue waits for its
+    /// slot; any other is refused.
+    pub(crate) running: OwnerLimit,
+    /// The turns in queues.
+    pub(crate) queued: OwnerLimit,
+    /// The turns of workers that run. Slots of their own, and never waited for: a turn that holds
+    /// one of `running` until its workers end must not wait for what other such turns hold.
+    pub(crate) workers: OwnerLimit,
     draining: AtomicBool,
 }
 
 impl TurnRunner {
-    pub(crate) fn new(producer: Arc<dyn TurnProducer>, runtime: Handle) -> Self {
+    pub(crate) fn new(producer: Arc<dyn TurnProducer>, runtime: Handle, options: &Options) -> Self {
         Self {
+            running: OwnerLimit::new(
+                SharedResource::RunningTurns,
+                options.running_max,
+                options.running_max_per_owner,
+            ),
+            queued: OwnerLimit::new(
+                SharedResource::QueuedTurns,
+                options.queued_max,
+                options.queued_max_per_owner,
+            ),
+            workers: OwnerLimit::new(
+                SharedResource::RunningWorkers,
+                options.workers_running_max,
+                options.workers_running_max_per_owner,
+            ),
             producer,
             agent_definition: Mutex::default(),
             turn_tasks: TaskTracker::new(),

@@ -17,7 +17,8 @@ use std::sync::{Arc, Weak};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::code::OnBusy;
 use turnwire_event::row::QueuedRow;
-use turnwire_event::{TraceContext, TurnId, metric};
+use turnwire_event::{Owner, TraceContext, TurnId, metric};
+use turnwire_fair::FairSlot;
 
 use super::child_tasks::ChildTasks;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
@@ -94,11 +95,14 @@ pub(crate) struct QueuedTurn {
     pub(crate) start_attempts: u8,
     /// Whether the stored request is invalid: the turn fails when it is next.
     pub(crate) unreadable: bool,
+    /// Counts the turn for its owner; `None` for a turn of the last run, which is accepted whatever
+    /// its owner has now.
+    pub(crate) _permit: Option<Arc<FairSlot<Owner>>>,
 }
 
 impl QueuedTurn {
     /// The queued turn of a stored row.
-    pub(crate) fn from_row(row: QueuedRow) -> Self {
+    pub(crate) fn from_row(row: QueuedRow, permit: Option<FairSlot<Owner>>) -> Self {
         let request = serde_json::from_str(&row.input);
         if let Err(error) = &request {
             tracing::error!(turn = %row.turn_id, %error, "the stored request of a queued turn is invalid");
@@ -111,6 +115,7 @@ impl QueuedTurn {
             presence: StreamPresence::default(),
             departures: 0,
             start_attempts: 0,
+            _permit: permit.map(Arc::new),
         }
     }
 }
@@ -170,10 +175,14 @@ impl TurnSlot {
         metrics::gauge!(metric::TURN_QUEUED).increment(1.0);
     }
 
-    /// Inserts the queued turns of the store.
-    pub(crate) fn restore_queue(&mut self, rows: Vec<QueuedRow>) {
+    /// Inserts the queued turns of the store; `permit` counts each for its owner.
+    pub(crate) fn restore_queue(
+        &mut self,
+        rows: Vec<QueuedRow>,
+        permit: impl Fn() -> Option<FairSlot<Owner>>,
+    ) {
         for row in rows {
-            self.enqueue(QueuedTurn::from_row(row));
+            self.enqueue(QueuedTurn::from_row(row, permit()));
         }
     }
 

@@ -1,14 +1,16 @@
 //! The sessions in memory: each at most once, loaded on demand, unloaded when idle.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use turnwire_event::{Actor, Body, SessionId, metric};
+use turnwire_event::{Actor, Body, Owner, SessionId, metric};
+use turnwire_fair::{FairLimits, FairRefusal};
 use turnwire_hub::RingClosed;
 
-use crate::error::Error;
+use crate::error::{Error, SharedResource};
 use crate::live::session::{LiveSession, SessionServices};
+use crate::options::Options;
 use crate::store_read::worker_depth;
 
 /// The sessions in memory, by id.
@@ -20,6 +22,8 @@ pub(crate) struct SessionRegistry {
 #[derive(Default)]
 struct OpenSessions {
     sessions: HashMap<SessionId, Arc<LiveSession>>,
+    /// The ids in `sessions` by owner.
+    by_owner: HashMap<Owner, HashSet<SessionId>>,
     /// The number of removals: a caller that read the store before one must read it again.
     removals: u64,
 }
@@ -32,7 +36,6 @@ impl SessionRegistry {
         id: SessionId,
     ) -> Result<Arc<LiveSession>, Error> {
         loop {
-            self.make_room(services.options.open_max, Some(id))?;
             let removals = {
                 let open = self.open.lock();
                 if let Some(live) = open.sessions.get(&id) {
@@ -47,16 +50,21 @@ impl SessionRegistry {
                 Ok::<_, Error>((row, depth, tail, store.queued_turns(id)?))
             });
             let (row, depth, tail, queued) = read.await?;
+            let owner = row.owner.clone();
             let loaded = LiveSession::load(services.clone(), (row, depth), tail, None);
             {
                 let mut slot = loaded.slot.lock();
-                slot.restore_queue(queued);
+                let queue_limit = &services.runner.queued;
+                slot.restore_queue(queued, || queue_limit.try_acquire(&owner).ok());
                 slot.may_have_open_approvals = true; // not known without a read
             }
             let mut open = self.open.lock();
             // A session that was deleted, or unloaded after more was written, must not come back
             // in the state that was read.
             if open.removals == removals {
+                if !open.sessions.contains_key(&id) {
+                    open.make_room(&services.options, &owner)?;
+                }
                 let live = open.insert(loaded);
                 drop(open);
                 live.start_next_turn();
@@ -75,27 +83,18 @@ impl SessionRegistry {
         self.open.lock().insert(live);
     }
 
-    /// Makes room for one more session, unless `for_id` is in memory already: unloads free ones
-    /// if there are `max`.
-    pub(crate) fn make_room(&self, max: usize, for_id: Option<SessionId>) -> Result<(), Error> {
-        let mut open = self.open.lock();
-        if for_id.is_some_and(|id| open.sessions.contains_key(&id)) {
-            return Ok(());
-        }
-        if open.sessions.len() >= max {
-            open.unload(LiveSession::is_free);
-        }
-        match open.sessions.len() >= max {
-            true => Err(Error::TooMany),
-            false => Ok(()),
-        }
+    /// Makes room for one more session of `owner`; see [`OpenSessions::make_room`].
+    pub(crate) fn make_room(&self, options: &Options, owner: &Owner) -> Result<(), Error> {
+        self.open.lock().make_room(options, owner)
     }
 
     /// Removes a session from memory.
     pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         let mut open = self.open.lock();
         open.removals += 1;
-        open.sessions.remove(&id)
+        let removed = open.sessions.remove(&id)?;
+        open.forget(&removed.owner, id);
+        Some(removed)
     }
 
     /// All sessions in memory.
@@ -127,7 +126,7 @@ impl SessionRegistry {
 
     /// Unloads the idle sessions.
     pub(crate) fn unload_idle(&self) {
-        self.open.lock().unload(LiveSession::is_idle);
+        self.open.lock().unload(None, LiveSession::is_idle);
     }
 }
 
@@ -135,23 +134,84 @@ impl OpenSessions {
     /// Inserts a session, and returns the one in memory: another caller may have been first.
     fn insert(&mut self, live: Arc<LiveSession>) -> Arc<LiveSession> {
         let live = self.sessions.entry(live.id).or_insert(live).clone();
+        let ids = self.by_owner.entry(live.owner.clone()).or_default();
+        ids.insert(live.id);
         metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
         live
     }
 
-    fn unload(&mut self, can_unload: impl Fn(&LiveSession) -> bool) {
-        let count = self.sessions.len();
-        // Only the map refers to the session, so no caller is about to use it.
-        self.sessions.retain(|id, live| {
-            let unload = Arc::strong_count(live) == 1 && can_unload(live);
-            if unload && live.ring.close_reason() == Some(RingClosed::Quarantined) {
-                live.services.quarantined.lock().insert(*id);
+    /// Makes room for one more session of `owner`: unloads free sessions, of the owner if its share
+    /// is used up, of all if all are.
+    fn make_room(&mut self, options: &Options, owner: &Owner) -> Result<(), Error> {
+        let limits = FairLimits {
+            total: options.open_max,
+            per_owner: options.open_max_per_owner.min(options.open_max),
+            waiting: 0,
+            waiting_per_owner: 0,
+        };
+        let resource = SharedResource::OpenSessions;
+        if self.count_of(owner) >= limits.per_owner {
+            self.unload(Some(owner), LiveSession::is_free);
+            if self.count_of(owner) >= limits.per_owner {
+                return Err(resource.refused(FairRefusal::OwnerFull, limits));
             }
-            !unload
-        });
-        if self.sessions.len() < count {
-            self.removals += 1;
-            metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
         }
+        if self.sessions.len() >= limits.total {
+            self.unload(None, LiveSession::is_free);
+            if self.sessions.len() >= limits.total {
+                return Err(resource.refused(FairRefusal::AllFull, limits));
+            }
+        }
+        Ok(())
+    }
+
+    fn count_of(&self, owner: &Owner) -> usize {
+        self.by_owner.get(owner).map_or(0, HashSet::len)
+    }
+
+    fn forget(&mut self, owner: &Owner, id: SessionId) {
+        if let Some(ids) = self.by_owner.get_mut(owner) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.by_owner.remove(owner);
+            }
+        }
+    }
+
+    /// Unloads the sessions, of `owner` or of all, that nobody refers to and that `can_unload`.
+    fn unload(&mut self, owner: Option<&Owner>, can_unload: impl Fn(&LiveSession) -> bool) {
+        // Only the map refers to the session, so no caller is about to use it.
+        let is_due = |live: &Arc<LiveSession>| Arc::strong_count(live) == 1 && can_unload(live);
+        let due: Vec<_> = match owner {
+            Some(owner) => {
+                let ids = self.by_owner.get(owner).into_iter().flatten();
+                let lives = ids.filter_map(|id| self.sessions.get(id));
+                lives
+                    .filter(|live| is_due(live))
+                    .map(|live| live.id)
+                    .collect()
+            }
+            None => {
+                let lives = self.sessions.values();
+                lives
+                    .filter(|live| is_due(live))
+                    .map(|live| live.id)
+                    .collect()
+            }
+        };
+        if due.is_empty() {
+            return;
+        }
+        for id in due {
+            let Some(live) = self.sessions.remove(&id) else {
+                continue;
+            };
+            if live.ring.close_reason() == Some(RingClosed::Quarantined) {
+                live.services.quarantined.lock().insert(id);
+            }
+            self.forget(&live.owner, id);
+        }
+        self.removals += 1;
+        metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
     }
 }

@@ -37,8 +37,9 @@ pub(crate) async fn resume_queues(
             }
             match registry.open(&services, id).await {
                 Ok(_) => continue,
-                // The limit of sessions in memory is reached: their turns end at some point.
-                Err(Error::TooMany) => queues.push_front((id, attempts)),
+                // A limit of sessions in memory is reached: their turns end at some point. Those of
+                // other owners need not wait.
+                Err(Error::LimitReached { .. }) => queues.push_back((id, attempts)),
                 // The failure may be temporary: the other sessions need not wait for it.
                 Err(Error::Internal) if attempts < ATTEMPTS_MAX => {
                     queues.push_back((id, attempts + 1));

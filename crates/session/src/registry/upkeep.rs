@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior};
 use turnwire_event::row::RowChange;
+use turnwire_event::metric;
 use turnwire_log::Sequencer;
 
 use super::attach_token::AttachTokens;
@@ -42,6 +43,8 @@ pub(crate) fn start_timers(
     });
     every(owners, unload_every, move |services, registry| {
         announce_routing_policy(services, registry);
+        metrics::gauge!(metric::RINGS_BYTES).set(services.ring_budget.used() as f64);
+        metrics::counter!(metric::RINGS_EVICTED_TOTAL).absolute(services.ring_budget.evicted());
         registry.unload_idle();
         tokens.remove_expired();
         // Queued turns that a full disk or a failed read kept from starting.

@@ -9,7 +9,7 @@
 //! A worker is a session like any other: its own slot, log and agent, open to its owner. It never
 //! outlives the turn that delegated to it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -23,7 +23,8 @@ use turnwire_event::port::{
     BoxFuture, ChildTask, ChildTaskRegistry, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask,
 };
 use turnwire_event::row::SessionRow;
-use turnwire_event::{ContentBlock, SessionId, ToolUseId, TurnId};
+use turnwire_event::{ContentBlock, Owner, SessionId, ToolUseId, TurnId};
+use turnwire_fair::FairSlot;
 
 use super::worker_run::{WorkerGuard, WorkerRun, watch_worker};
 use crate::lifecycle::session_core::SessionCore;
@@ -76,8 +77,9 @@ struct WorkerContext {
 struct WorkerReservations {
     /// All reservations so far.
     count: usize,
-    /// Ids that no worker was started with: an id starts one worker.
-    unused: HashSet<SessionId>,
+    /// Ids that no worker was started with, each with the permit of its worker's turn: an id starts
+    /// one worker.
+    unused: HashMap<SessionId, FairSlot<Owner>>,
     /// The workers whose end nobody has read yet.
     running: HashMap<SessionId, WorkerRun>,
 }
@@ -97,6 +99,8 @@ impl WorkerLauncher for TurnDelegate {
         if reservations.count >= services.options.workers_max {
             return Err(WorkerRefusal::TooMany);
         }
+        let permit = services.runner.workers.try_acquire(&context.parent.owner);
+        let permit = permit.map_err(|_| WorkerRefusal::Unavailable)?;
         let max = services.options.workers_all_max;
         let increment = |count| (count < max).then_some(count + 1);
         let counted = context
@@ -105,7 +109,7 @@ impl WorkerLauncher for TurnDelegate {
         counted.map_err(|_| WorkerRefusal::TooMany)?;
         reservations.count += 1;
         let id = SessionId(services.id_generator.ulid());
-        reservations.unused.insert(id);
+        reservations.unused.insert(id, permit);
         Ok(id)
     }
 
@@ -167,11 +171,11 @@ impl WorkerContext {
     fn start_reserved(&self, task: WorkerTask) -> Result<WorkerRun, FailureMode> {
         let id = task.worker_session_id;
         let mut reservations = self.reservations.lock();
-        if !reservations.unused.remove(&id) {
+        let Some(permit) = reservations.unused.remove(&id) else {
             tracing::error!(session = %id, "a worker was started whose id is not reserved");
             return Err(FailureMode::Error);
-        }
-        let worker = self.start(task)?;
+        };
+        let worker = self.start(task, permit)?;
         reservations.running.insert(id, worker.clone());
         Ok(worker)
     }
@@ -197,7 +201,7 @@ impl WorkerContext {
     }
 
     /// Creates the worker's session with its turn.
-    fn start(&self, task: WorkerTask) -> Result<WorkerRun, FailureMode> {
+    fn start(&self, task: WorkerTask, permit: FairSlot<Owner>) -> Result<WorkerRun, FailureMode> {
         let core = self.core.upgrade().ok_or(FailureMode::Error)?;
         if self.parent_stop().is_none() {
             return Err(FailureMode::CancelledByUser);
@@ -212,7 +216,7 @@ impl WorkerContext {
             .prepare(row, self.parent.depth + 1)
             .and_then(|prepared| {
                 *prepared.0.shared_worker_count.lock() = Some(self.worker_count.clone());
-                core.start_prepared(prepared, request, None)
+                core.start_prepared(prepared, request, None, permit)
             });
         let (live, accepted) = created.map_err(|error| {
             tracing::warn!(session = %self.parent.id, %error, "could not create a worker");

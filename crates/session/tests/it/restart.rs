@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::{Body, TurnId};
-use turnwire_session::{Error, Options, SubmitRequest};
+use turnwire_fair::FairRefusal;
+use turnwire_session::{Error, Options, SharedResource, SubmitRequest};
 
 use crate::stage::*;
 
@@ -232,7 +233,14 @@ async fn session_with_a_queue_is_not_unloaded() {
         .writer()
         .create(&owner("local"), Default::default())
         .await;
-    assert_eq!(other.err(), Some(Error::TooMany));
+    assert_eq!(
+        other.err(),
+        Some(Error::LimitReached {
+            resource: SharedResource::OpenSessions,
+            refusal: FairRefusal::OwnerFull,
+            max: 1
+        })
+    );
     gate.open(2);
     assert_eq!(
         started_inputs(&wait_for_terminals(&sessions, id, 2).await),

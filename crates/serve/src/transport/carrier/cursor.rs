@@ -272,7 +272,8 @@ impl SessionCursor {
                 Ok(Fill::Idle)
             }
             RingRead::Behind if self.is_live && !self.has_paused => Ok(Fill::Overrun),
-            RingRead::Behind => {
+            // The server, not the client, is why the ring no longer has the event.
+            RingRead::Behind | RingRead::Evicted => {
                 self.restart(live, selection).await?;
                 Ok(Fill::Progress)
             }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::row::{KeyScope, RowChange};
-use turnwire_event::{Position, Seq, TurnId};
+use turnwire_event::{Owner, Position, Seq, TurnId};
+use turnwire_fair::FairSlot;
 use turnwire_log::{BatchTicket, EventDraft};
 
 use crate::error::Error;
@@ -69,6 +70,7 @@ pub(crate) async fn accept_turn(
     let _task_token = live.services.runner.turn_tasks.token();
     let departures = live.presence.departures();
     let mut stored_request = None;
+    let mut permit = None;
     loop {
         let version = {
             let mut slot = live.slot.lock();
@@ -92,12 +94,19 @@ pub(crate) async fn accept_turn(
             }
             slot.version
         };
+        // Before the history is read: a refusal must not cost a read.
+        let slot_permit = match permit.take() {
+            Some(permit) => permit,
+            None => live.services.runner.running.try_acquire(&live.owner)?,
+        };
         let history = load_history(live).await?;
         let mut slot = live.slot.lock();
         if slot.version != version || slot.blocking_turn().is_some() {
+            permit = Some(slot_permit);
             continue; // another turn came first: the history has changed
         }
-        let (mut accepted, run) = start_now(live, &mut slot, request, key, (history, None))?;
+        let start = (history, None, slot_permit);
+        let (mut accepted, run) = start_now(live, &mut slot, request, key, start)?;
         cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
         drop(slot);
         run.spawn();
@@ -110,13 +119,13 @@ pub(crate) async fn accept_turn(
 }
 
 /// Accepts the first turn of a new session, in one commit with `created`, the event that creates
-/// the session. `publish` makes the session visible to others, which then wait for the lock of the
+/// the session, and with its permit to run. `publish` makes the session visible to others, which then wait for the lock of the
 /// slot: none of their turns precedes this one.
 pub(crate) fn accept_first_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
     key: Option<KeyUse>,
-    created: EventDraft,
+    (created, permit): (EventDraft, FairSlot<Owner>),
     publish: impl FnOnce(),
 ) -> Result<AcceptedTurn, Error> {
     let _task_token = live.services.runner.turn_tasks.token();
@@ -130,8 +139,8 @@ pub(crate) fn accept_first_turn(
     };
     let mut slot = live.slot.lock();
     publish();
-    let history = (history, Some(created));
-    let (accepted, run) = start_now(live, &mut slot, request, key, history)?;
+    let start = (history, Some(created), permit);
+    let (accepted, run) = start_now(live, &mut slot, request, key, start)?;
     drop(slot);
     run.spawn();
     Ok(accepted)
@@ -142,7 +151,7 @@ fn start_now(
     slot: &mut TurnSlot,
     request: SubmitRequest,
     key: Option<KeyUse>,
-    (history, created): (TurnHistory, Option<EventDraft>),
+    (history, created, permit): (TurnHistory, Option<EventDraft>, FairSlot<Owner>),
 ) -> Result<(AcceptedTurn, TurnRun), Error> {
     // The first turn of a worker is part of a running turn, which a drain lets finish.
     let is_delegated = live.depth > 0 && created.is_some();
@@ -154,7 +163,7 @@ fn start_now(
     let pending = PendingTurn {
         rows: key.into_iter().map(|key| key.row(turn)).collect(),
         preceding: created.into_iter().collect(),
-        ..PendingTurn::new(turn, request, initial_presence(scope))
+        ..PendingTurn::new(turn, request, initial_presence(scope), permit)
     };
     let (at, run) = start_turn(live, slot, pending, history)?;
     let accepted = AcceptedTurn {
@@ -210,6 +219,7 @@ fn enqueue(
     (request, json, departures): (SubmitRequest, String, usize),
     key: Option<KeyUse>,
 ) -> Result<AcceptedTurn, Error> {
+    let permit = live.services.runner.queued.try_acquire(&live.owner)?;
     let turn = TurnId(live.services.id_generator.ulid());
     let order = slot.next_order(request.on_busy);
     let mut rows = vec![RowChange::TurnQueued {
@@ -228,6 +238,7 @@ fn enqueue(
         departures,
         start_attempts: 0,
         unreadable: false,
+        _permit: Some(Arc::new(permit)),
     });
     let running = slot.running.as_ref().map(|running| running.id);
     let interrupt = running

@@ -63,6 +63,12 @@ impl Drop for QueueStarter {
 impl QueueStarter {
     async fn run(mut self) {
         let live = self.live.clone();
+        // The turn was accepted: it waits for its slot, in the order of its owner's turns. Before the
+        // token, because a drain does not wait for turns that have not started.
+        let Ok(permit) = live.services.runner.running.acquire(&live.owner).await else {
+            return;
+        };
+        let mut permit = Some(permit);
         let _task_token = live.services.runner.turn_tasks.token();
         loop {
             let (turn, version) = {
@@ -97,7 +103,10 @@ impl QueueStarter {
                     }
                 }
             };
-            let pending = PendingTurn::new(turn, queued.request, queued.presence);
+            let Some(permit) = permit.take() else {
+                return self.finish(&mut slot);
+            };
+            let pending = PendingTurn::new(turn, queued.request, queued.presence, permit);
             let started = start_turn(&live, &mut slot, pending, history);
             if started.is_ok() {
                 slot.dequeue(turn);

@@ -8,7 +8,8 @@ use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::Origin;
 use turnwire_event::port::{HistoryBudget, ResumeInput, TurnContext};
 use turnwire_event::row::{ApprovalRow, NewMessage, RowChange};
-use turnwire_event::{Message, Position, TraceContext, TurnId, metric};
+use turnwire_event::{Message, Owner, Position, TraceContext, TurnId, metric};
+use turnwire_fair::FairSlot;
 use turnwire_log::{EventDraft, OutboxRoom};
 
 use super::turn_run::TurnRun;
@@ -41,6 +42,8 @@ pub(crate) struct PendingTurn {
     pub(crate) id: TurnId,
     pub(crate) request: SubmitRequest,
     pub(crate) presence: StreamPresence,
+    /// Counts the turn for its owner while it runs.
+    pub(crate) permit: FairSlot<Owner>,
     /// Rows in the commit of the start.
     pub(crate) rows: Vec<RowChange>,
     /// Events in the commit of the start, before it.
@@ -51,11 +54,17 @@ pub(crate) struct PendingTurn {
 
 impl PendingTurn {
     /// A turn that starts in a commit of its own.
-    pub(crate) fn new(id: TurnId, request: SubmitRequest, presence: StreamPresence) -> Self {
+    pub(crate) fn new(
+        id: TurnId,
+        request: SubmitRequest,
+        presence: StreamPresence,
+        permit: FairSlot<Owner>,
+    ) -> Self {
         Self {
             id,
             request,
             presence,
+            permit,
             rows: Vec::new(),
             preceding: Vec::new(),
             resumed: None,
@@ -158,8 +167,9 @@ pub(crate) fn start_turn(
         end_guard: Arc::new(TurnEndGuard::default()),
         started_after,
         opening_messages,
+        _permit: pending.permit,
     };
-    slot.running = Some(running_turn(&run, &pending, trace));
+    slot.running = Some(running_turn(&run, request, pending.presence, trace));
     slot.version += 1;
     metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
     Ok((at, run))
@@ -205,7 +215,8 @@ fn prepare_opening(
 /// The entry of a turn in the slot.
 fn running_turn(
     run: &TurnRun,
-    pending: &PendingTurn,
+    request: &SubmitRequest,
+    presence: StreamPresence,
     trace: Option<Arc<TraceContext>>,
 ) -> RunningTurn {
     let emitter: Weak<TurnEmitter> = Arc::downgrade(&run.emitter);
@@ -215,9 +226,9 @@ fn running_turn(
         end_guard: run.end_guard.clone(),
         children: run.children.clone(),
         emitter,
-        cancel_grace: pending.request.cancel_grace(),
+        cancel_grace: request.cancel_grace(),
         trace,
-        presence: pending.presence,
+        presence,
         contiguous: true,
     }
 }

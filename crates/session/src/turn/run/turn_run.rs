@@ -12,7 +12,8 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::port::{TurnContext, TurnOutcome, TurnWork};
-use turnwire_event::{Message, Position, TurnId, metric};
+use turnwire_event::{Message, Owner, Position, TurnId, metric};
+use turnwire_fair::FairSlot;
 
 use crate::live::child_tasks::{ChildTasks, StopReport};
 use crate::live::session::LiveSession;
@@ -39,6 +40,8 @@ pub(crate) struct TurnRun {
     pub(crate) started_after: Position,
     /// The messages that were stored with the start of the turn.
     pub(crate) opening_messages: Vec<Message>,
+    /// Counts the turn for its owner; the next one may start when the task ends.
+    pub(crate) _permit: FairSlot<Owner>,
 }
 
 impl TurnRun {

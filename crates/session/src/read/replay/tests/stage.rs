@@ -190,7 +190,12 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
         store,
         writer,
         pump: WakePump::start(),
-        runner: TurnRunner::new(Arc::new(NoProducer), tokio::runtime::Handle::current()),
+        ring_budget: turnwire_hub::RingBudget::start(256 << 20),
+        runner: TurnRunner::new(
+            Arc::new(NoProducer),
+            tokio::runtime::Handle::current(),
+            &Options::default(),
+        ),
         replay_permits: tokio::sync::Semaphore::new(2),
         routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),
         on_deleted: Default::default(),
