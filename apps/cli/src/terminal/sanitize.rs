@@ -1,12 +1,18 @@
 //! Makes text from a model safe for a terminal.
 //!
-//! A model may write escape sequences that move the cursor, change the title or hide text, and
-//! marks that change the direction of writing. [`TextSanitizer`] removes them all. A sequence may
-//! be split over several deltas, so the sanitizer keeps its state between deltas. A sequence
-//! without an end counts as text after [`SEQUENCE_CHARS_MAX`] characters, so that it cannot hide
-//! the rest of the answer.
+//! A model may write escape sequences that move the cursor, change the title or hide text, marks
+//! that change the direction of writing, and characters without a glyph. [`TextSanitizer`] removes
+//! them all. Joiners stay where scripts and emoji need them, line separators become line ends. A
+//! sequence may be split over several deltas, so the sanitizer keeps its state between deltas. A
+//! sequence without an end counts as text after [`SEQUENCE_CHARS_MAX`] characters, so that it cannot
+//! hide the rest of the answer.
 
 use std::borrow::Cow;
+
+use crate::terminal::character::{
+    COMBINING_MAX, is_combining, is_emoji_selector, is_invisible, is_joiner, is_line_separator,
+    takes_joiner,
+};
 
 /// The maximum length of an escape sequence; the characters after it count as text.
 const SEQUENCE_CHARS_MAX: usize = 1_024;
@@ -23,14 +29,20 @@ enum EscapeState {
     /// In a control string (OSC, DCS, SOS, PM or APC: a title, a link …), until BEL or `ESC \`.
     /// Counts its characters.
     ControlString(usize),
-    /// After ESC in a control string.
-    ControlStringEscape,
+    /// After ESC in a control string. Keeps the count of its characters.
+    ControlStringEscape(usize),
 }
 
 /// Removes escape sequences from one stream of text, delta by delta.
 #[derive(Debug, Default)]
 pub(crate) struct TextSanitizer {
     state: EscapeState,
+    /// The last character that was written.
+    last: Option<char>,
+    /// A joiner after `last` that stays if the next character takes it.
+    joiner: Option<char>,
+    /// The number of combining characters at the end of the text.
+    combining: usize,
 }
 
 impl TextSanitizer {
@@ -41,11 +53,35 @@ impl TextSanitizer {
         for c in text.chars() {
             let (state, is_text) = self.state.step(c);
             self.state = state;
-            if is_text && !is_hidden(c) {
-                out.push(c);
+            if is_text {
+                self.push(c, &mut out);
             }
         }
         out
+    }
+
+    /// Appends `c` to `out`, if it is visible there.
+    fn push(&mut self, c: char, out: &mut String) {
+        if is_joiner(c) {
+            let is_taken = self.last.is_some_and(takes_joiner);
+            self.joiner = self.joiner.or(Some(c)).filter(|_| is_taken);
+            return;
+        }
+        let is_selector = is_emoji_selector(c) && self.last.is_some_and(|last| !is_invisible(last));
+        if is_hidden(c) && !is_selector && !is_line_separator(c) {
+            return;
+        }
+        let c = if is_line_separator(c) { '\n' } else { c };
+        self.combining = match is_combining(c) {
+            true => self.combining + 1,
+            false => 0,
+        };
+        if self.combining > COMBINING_MAX {
+            return;
+        }
+        out.extend(self.joiner.take().filter(|_| takes_joiner(c)));
+        out.push(c);
+        self.last = Some(c);
     }
 }
 
@@ -81,11 +117,23 @@ fn escape_hidden(json: &[u8]) -> Cow<'_, [u8]> {
     if !text.contains(needs_escape) {
         return Cow::Borrowed(text.as_bytes());
     }
-    let escaped = text.chars().map(|c| match needs_escape(c) {
-        true => format!("\\u{:04x}", u32::from(c)),
-        false => c.to_string(),
-    });
-    Cow::Owned(escaped.collect::<String>().into_bytes())
+    let mut escaped = String::with_capacity(text.len() + 64);
+    let mut last = '"';
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let is_joined = is_joiner(c)
+            && takes_joiner(last)
+            && characters.peek().is_some_and(|next| takes_joiner(*next));
+        if needs_escape(c) && !is_joined {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            escaped.push(c);
+        }
+        last = c;
+    }
+    Cow::Owned(escaped.into_bytes())
 }
 
 impl EscapeState {
@@ -93,7 +141,12 @@ impl EscapeState {
     /// started. The C1 character itself counts as text here; [`is_hidden`] is true for it.
     fn step(self, c: char) -> (Self, bool) {
         match (self, c) {
-            (Self::ControlString(_), '\u{1b}') => (Self::ControlStringEscape, false),
+            // Each ESC counts as well, so that many of them do not hide the rest.
+            (Self::ControlString(n) | Self::ControlStringEscape(n), '\u{1b}')
+                if n < SEQUENCE_CHARS_MAX =>
+            {
+                (Self::ControlStringEscape(n + 1), false)
+            }
             (_, '\u{1b}') => (Self::Escape, false),
             (Self::Text, _) => (Self::after_text(c), true),
             (Self::Escape, '[') => (Self::Csi(0), false),
@@ -110,8 +163,8 @@ impl EscapeState {
                 (Self::ControlString(n + 1), false)
             }
             (Self::ControlString(_), _) => (Self::after_text(c), true),
-            (Self::ControlStringEscape, '\\') => (Self::Text, false),
-            (Self::ControlStringEscape, _) => (Self::ControlString(0), false),
+            (Self::ControlStringEscape(_), '\\') => (Self::Text, false),
+            (Self::ControlStringEscape(n), _) => Self::ControlString(n).step(c),
         }
     }
 
@@ -126,13 +179,11 @@ impl EscapeState {
     }
 }
 
-/// True for control characters and for marks that change the direction of writing.
+/// True for control characters, line separators and characters without a glyph.
 fn is_hidden(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' => true,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        _ => c.is_control(),
+        _ => c.is_control() || is_line_separator(c) || is_invisible(c),
     }
 }
 
@@ -157,6 +208,18 @@ mod tests {
             ("over\rwrite\u{8}\u{7}\u{0}\u{7f}\u{85}", "overwrite"),
             ("a\u{202e}b\u{2066}c\u{200f}d", "abcd"),
             ("a\u{1b}\u{1b}[1mb\u{1b}", "ab"),
+            ("pa\u{200b}ss\u{2060}wo\u{ad}rd\u{feff}", "password"),
+            (
+                "a\u{e0072}\u{e006d}b\u{e0100}c\u{3164}d\u{fe0f}\u{fe0f}",
+                "abcd\u{fe0f}",
+            ),
+            ("a\u{2028}b\u{2029}c", "a\nb\nc"),
+            ("a\u{200d}b\u{200c}c\u{200d}", "abc"),
+            ("می\u{200c}خواهم क्\u{200d}ष", "می\u{200c}خواهم क्\u{200d}ष"),
+            (
+                "👩\u{200d}\u{200d}\u{200c}🚀 ❤\u{fe0f}\u{200d}🔥",
+                "👩\u{200d}🚀 ❤\u{fe0f}\u{200d}🔥",
+            ),
         ];
         for (text, shown) in cases {
             assert_eq!(clean(text), shown, "{text:?}");
@@ -176,17 +239,32 @@ mod tests {
         assert_eq!(clean("\u{1b}]0;never\nends"), "\nends");
         let long = format!("\u{1b}]{}", "x".repeat(2 * SEQUENCE_CHARS_MAX));
         assert_eq!(clean(&long).len(), SEQUENCE_CHARS_MAX);
+        // An ESC inside does not begin the count again.
+        for hiding in ["\u{1b}x", "\u{1b}", "xx\u{1b}["] {
+            let long = format!("\u{1b}]{}the end", hiding.repeat(2 * SEQUENCE_CHARS_MAX));
+            assert!(clean(&long).ends_with("end"), "{hiding:?}");
+        }
+    }
+
+    #[test]
+    fn combining_characters_do_not_pile_up() {
+        let flood = format!("a{}b", "\u{301}".repeat(100));
+        assert_eq!(clean(&flood).chars().count(), 2 + COMBINING_MAX);
     }
 
     // G10
     #[test]
     fn json_for_a_terminal_is_equal_and_visible() {
-        let hidden = "\u{7f}\u{80}\u{9b}2J\u{9f}\u{61c}\u{200e}\u{202e}\u{2069}\u{1b}[1m\r\n\"\\";
+        let hidden = "\u{7f}\u{80}\u{9b}2J\u{9f}\u{61c}\u{200e}\u{202e}\u{2069}\u{1b}[1m\r\n\"\\\u{200b}\u{2028}\u{e0041}a\u{200d}b";
         let value = serde_json::json!({ hidden: [hidden, "é 漢 👩‍🚀"], "n": 1.5 });
         let text = value.to_string();
         let safe = escape_hidden(text.as_bytes());
         let safe = str::from_utf8(&safe).expect("text");
-        assert!(!safe.contains(is_hidden), "{safe:?}");
+        assert!(!safe.replace("👩‍🚀", "").contains(is_hidden), "{safe:?}");
+        assert!(
+            safe.contains("\\u200b\\u2028\\udb40\\udc41a\\u200db"),
+            "{safe}"
+        );
         assert!(safe.contains("\\u007f\\u0080\\u009b2J"), "{safe}");
         assert!(safe.contains("é 漢 👩‍🚀"), "{safe}");
         let again: serde_json::Value = serde_json::from_str(safe).expect("JSON");

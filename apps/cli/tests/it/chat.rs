@@ -1,5 +1,6 @@
 //! `turnwire chat`.
 
+mod approval;
 mod conversation;
 mod cut;
 mod line;

@@ -8,7 +8,7 @@ use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
 
 /// A note whose end is far behind the summary.
 fn padded(end: &str) -> String {
-    format!("groceries{}{end}", " ".repeat(100_000))
+    format!("groceries{}{end}", " ".repeat(60_000))
 }
 
 //

@@ -6,6 +6,7 @@ use turnwire_e2e::approvals::{ApprovalFixture, call, resumed_turn};
 use turnwire_e2e::chat::{back, events, words};
 use turnwire_e2e::engine::{kinds, of};
 use turnwire_e2e::models::{thread, word};
+use turnwire_event::content::sha256_hex;
 use turnwire_testkit::provider::{Dialect, MessagePart, ModelMessage};
 
 // D-81
@@ -250,11 +251,13 @@ async fn unanswerable_approval_gets_a_problem() {
     // And by the command line.
     approvals.wants(&["y"]);
     approvals.says("Done too.");
-    let (turn, _) = approvals.paused("Twice.").await;
+    let (turn, open) = approvals.paused("Twice.").await;
+    let digest = sha256_hex(json!({"note": "y"}).to_string().as_bytes());
     let server = format!("http://{}", approvals.setup.engine.api.addr());
     let run = tokio::process::Command::new(turnwire_testkit::server::binary())
         .args(["approve", &turn.to_string(), "--server", &server])
         .args(["--principal", turnwire_e2e::engine::PRINCIPAL])
+        .args(["--approval", &open[0], "--input-sha256", &digest])
         .output();
     let run = run.await.expect("it runs");
     let stdout = String::from_utf8_lossy(&run.stdout).into_owned();

@@ -2,19 +2,24 @@
 //! turn that continues is followed.
 //!
 //! ```text
-//!   paused ─▶ the first open request ─▶ y, n or a comment ─▶ sent ───┐
-//!     ▲  └── none left: the turn that continues    answered elsewhere ─┤
-//!     └─────────────────────────────◀──────────────────────────────────┘
+//!   paused ─▶ the first open request ─▶ its whole input ─▶ y, n or a comment ─▶ sent ───┐
+//!     ▲  └── none left: the turn that continues                       answered elsewhere ─┤
+//!     └──────────────────────────────────────────◀────────────────────────────────────────┘
 //! ```
+//! A line answers a request only if it was typed after the whole input was shown; the answer carries
+//! the digest of what was shown.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use turnwire_client::{Client, Error};
 use turnwire_event::TurnId;
 use turnwire_event::code::{ApprovalState, Decision};
-use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalRecord};
+use turnwire_event::content::sha256_hex;
+use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalItem};
 
+use crate::terminal::approval_text::{approval_text, tool_name};
 use crate::terminal::color::TextTone;
+use crate::terminal::keyboard;
 
 use super::conversation::{ChatConversation, next};
 use super::input;
@@ -22,11 +27,11 @@ use super::retry_delay::RetryDelay;
 use super::session_view::{ChatResult, LeaveReason};
 use super::turn_ending::TurnEnding;
 
-/// The pause in typing before a request is shown: lines that arrive sooner were typed before it and
-/// do not answer it.
+/// The pause in typing before a request is asked: lines that arrive sooner were typed before it and
+/// are kept for the conversation.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// The result of a prompt for an [`ApprovalRecord`].
+/// The result of a prompt for an [`ApprovalItem`].
 #[derive(Debug, PartialEq)]
 enum PromptAnswer {
     /// A decision, with a comment for the model.
@@ -97,7 +102,16 @@ impl ChatConversation {
             let Some(request) = open else {
                 return Ok(list.next_turn_id);
             };
-            let answer = self.prompt(request).await;
+            let read = async |client: &Client| client.approval(turn, request.approval_id).await;
+            let item = self.until_response(None, read).await??;
+            let Some(input) = &item.input_json else {
+                let text = format!("{} cannot be asked for", tool_name(&request.tool_name));
+                let text = format!("{text}: its input is no longer stored");
+                self.view.printer.screen.note(TextTone::Bad, &text)?;
+                self.print_approvals(turn)?;
+                return Ok(None);
+            };
+            let answer = self.prompt(&item, input).await;
             // The request stays open when the person leaves without an answer.
             if let Ok(PromptAnswer::EndOfInput) | Err(LeaveReason::Interrupted) = answer {
                 self.print_approvals(turn)?;
@@ -111,7 +125,7 @@ impl ChatConversation {
             let answer = ApprovalAnswer {
                 approval_id: request.approval_id.to_string(),
                 decision,
-                input_sha256: None,
+                input_sha256: Some(sha256_hex(input.as_bytes())),
                 comment,
             };
             // Sending the same answer again is safe.
@@ -132,22 +146,37 @@ impl ChatConversation {
         }
     }
 
-    async fn prompt(&mut self, request: &ApprovalRecord) -> ChatResult<PromptAnswer> {
+    /// Shows the whole `input` of a request, then asks.
+    async fn prompt(&mut self, request: &ApprovalItem, input: &str) -> ChatResult<PromptAnswer> {
+        let name = &request.approval.tool_name;
         self.lines.get_or_insert_with(input::lines);
-        while let Ok(Some(line)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
-            self.typed_ahead.push_back(line);
+        let screen = &mut self.view.printer.screen;
+        screen.block(&approval_text(name, input, keyboard::columns()))?;
+        while let Ok(Some(typed)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
+            self.typed_ahead.push_back(typed.line);
         }
-        let (tool, input) = (&request.tool_name, &request.input_summary);
-        let text = format!("allow {tool} {input}? [y/N, or a comment]");
+        keyboard::discard_typed();
+        let shown_at = Instant::now();
+        let text = format!(
+            "allow {} to run with this input? [y/N, or a comment]",
+            tool_name(name)
+        );
         let changes = self.view.approval_changes;
         while self.view.approval_changes == changes {
             self.view.printer.screen.prompt(&text)?;
             tokio::select! {
-                line = next(&mut self.lines) => {
+                typed = next(&mut self.lines) => {
                     self.view.printer.screen.line_typed();
-                    return match line {
+                    return match typed {
                         None => Ok(PromptAnswer::EndOfInput),
-                        Some(line) => Ok(parse_answer(&line.map_err(LeaveReason::Unreadable)?)),
+                        Some(typed) if typed.typed_at < shown_at => {
+                            self.typed_ahead.push_back(typed.line);
+                            continue;
+                        }
+                        Some(typed) => {
+                            let line = typed.line.map_err(LeaveReason::Unreadable)?;
+                            Ok(parse_answer(&line))
+                        }
                     };
                 }
                 step = self.view.step() => drop(step?),

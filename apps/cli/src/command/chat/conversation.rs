@@ -14,7 +14,7 @@ use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
 use crate::terminal::color::TextTone;
 
 use super::event_printer::STOPPING;
-use super::input::Line;
+use super::input::{Line, TypedLine};
 use super::retry_delay::RetryDelay;
 use super::session_view::{ChatResult, LeaveReason, SessionView};
 use super::turn_ending::TurnEnding;
@@ -30,14 +30,14 @@ pub(crate) enum MessageSource {
     /// One message, from the command line.
     Once(String),
     /// The lines of standard input.
-    Lines(Receiver<Line>),
+    Lines(Receiver<TypedLine>),
 }
 
 /// The lines that a person types or pipes in, and the [`SessionView`] that they are sent to.
 pub(crate) struct ChatConversation {
     pub(super) view: SessionView,
     /// The lines of standard input, once they are read.
-    pub(super) lines: Option<Receiver<Line>>,
+    pub(super) lines: Option<Receiver<TypedLine>>,
     /// Lines that were typed before a prompt.
     pub(super) typed_ahead: VecDeque<Line>,
 }
@@ -132,7 +132,7 @@ impl ChatConversation {
                     if line.is_some() {
                         self.view.printer.screen.line_typed();
                     }
-                    return Ok(line);
+                    return Ok(line.map(|typed| typed.line));
                 }
                 step = self.view.step() => step?,
             };
@@ -273,7 +273,7 @@ impl ChatConversation {
 }
 
 /// The next line; `None` at the end of the input.
-pub(super) async fn next(lines: &mut Option<Receiver<Line>>) -> Option<Line> {
+pub(super) async fn next(lines: &mut Option<Receiver<TypedLine>>) -> Option<TypedLine> {
     lines.as_mut()?.recv().await
 }
 

@@ -177,7 +177,11 @@ impl EventPrinter {
             Body::DelegateFailed(end) => self.worker_failed(end),
             Body::TurnCancelRequested(_) if !self.is_beside(event.turn_id) => self.show_stopping(),
             Body::ApprovalRequested(request) => {
-                let description = format!("{} {}", request.tool_name, request.input_summary);
+                let mut description = format!("{} {}", request.tool_name, request.input_summary);
+                if request.input_truncated {
+                    let bytes = request.input_bytes.unwrap_or_default();
+                    description += &format!(" (the start of {bytes} bytes)");
+                }
                 self.approvals.push((request.approval_id, description));
                 Ok(())
             }

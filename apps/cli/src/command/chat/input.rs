@@ -2,6 +2,7 @@
 //! cancelled when something else happens first.
 
 use std::io::{self, BufRead, Read as _};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -12,9 +13,17 @@ const LINE_BYTES_MAX: u64 = 16 << 20;
 /// A line, or the reason why it cannot be read.
 pub(crate) type Line = Result<String, String>;
 
+/// A [`Line`] with the time at which it was complete: a line that was complete before a question was
+/// shown does not answer it.
+#[derive(Debug)]
+pub(crate) struct TypedLine {
+    pub(crate) line: Line,
+    pub(crate) typed_at: Instant,
+}
+
 /// The lines of standard input; closed at its end. One line is read ahead. The thread ends with the
 /// input, or when the receiver is dropped.
-pub(crate) fn lines() -> mpsc::Receiver<Line> {
+pub(crate) fn lines() -> mpsc::Receiver<TypedLine> {
     let (send, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
         let mut input = io::stdin().lock();
@@ -23,8 +32,10 @@ pub(crate) fn lines() -> mpsc::Receiver<Line> {
                 return;
             };
             let line = line.map_err(|reason| format!("line {number} of the input {reason}"));
+            let typed_at = Instant::now();
             let is_last = line.is_err();
-            if send.blocking_send(line).is_err() || is_last {
+            let typed = TypedLine { line, typed_at };
+            if send.blocking_send(typed).is_err() || is_last {
                 return;
             }
         }

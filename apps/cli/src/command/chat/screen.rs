@@ -150,6 +150,13 @@ impl ChatScreen {
         self.write_err(&output)
     }
 
+    /// Writes lines that are safe for a terminal as they are, each with its end.
+    pub(crate) fn block(&mut self, lines: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.clear()?;
+        self.write_err(lines)
+    }
+
     /// Writes reasoning as it streams.
     pub(crate) fn thinking(&mut self, sanitizer: &mut TextSanitizer, text: &str) -> io::Result<()> {
         self.clear()?;

@@ -113,7 +113,10 @@ async fn paused_turn_prompts_and_resumes_with_the_answer() {
     let mut terminal = Terminal::at(&workshop.server, &[]);
     terminal.sees("> ");
     terminal.types("take a note: buy milk\n");
-    terminal.sees("allow take_note {\"note\":\"take a note: buy milk\"}? [y/N, or a comment] ");
+    terminal.sees("take_note would run with this input:\r\n  | {\r\n");
+    terminal.sees("  |   \"note\": \"take a note: buy milk\"\r\n  | }\r\n");
+    terminal.sees("ends here: 32 bytes, 3 lines, sha256 ");
+    terminal.sees("allow take_note to run with this input? [y/N, or a comment] ");
     terminal.types("y\n");
     terminal.sees("Noted.");
     terminal.sees("> ");

@@ -93,6 +93,14 @@ impl Output {
         }
     }
 
+    /// Waits until `text` comes, and returns what came before it.
+    fn before(&mut self, text: &str) -> String {
+        let from = self.read;
+        self.until(text);
+        let before = &self.seen[from..self.read - text.len()];
+        String::from_utf8_lossy(before).into_owned()
+    }
+
     /// Everything, to the end.
     fn all(mut self) -> String {
         self.seen.extend(self.bytes.iter().flatten());
@@ -223,6 +231,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// Runs `turnwire chat` on a terminal of its own.
     pub(crate) fn at(server: &Server, args: &[&str]) -> Self {
+        Self::running(command(server, args))
+    }
+
+    /// Runs another command on a terminal of its own.
+    pub(crate) fn running(mut command: Command) -> Self {
         let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&near).expect("ours");
         unlockpt(&near).expect("open");
@@ -230,7 +243,7 @@ impl Terminal {
         let name = name.into_string().expect("text");
         let open = || File::options().read(true).write(true).open(&name);
         let far = || Stdio::from(open().expect("the other end"));
-        let child = command(server, args)
+        let child = command
             .stdin(far())
             .stdout(far())
             .stderr(far())
@@ -251,6 +264,11 @@ impl Terminal {
 
     pub(crate) fn sees(&mut self, text: &str) {
         self.screen.until(text);
+    }
+
+    /// What is shown until `text` comes.
+    pub(crate) fn reads(&mut self, text: &str) -> String {
+        self.screen.before(text)
     }
 
     pub(crate) fn signal(&self, which: Signal) {
