@@ -18,6 +18,7 @@ async function say(text) {
   await page.locator("#input").fill(text);
   await page.locator("#input").press("Enter");
 }
+const allow = () => page.locator(".ask button", { hasText: "Allow" }).last();
 const ends = async () => (await page.locator(".note").allInnerTexts()).filter((note) => note.includes("topped")).length;
 async function until(what, test) {
   const begun = Date.now();
@@ -81,12 +82,39 @@ try {
   await page.reload();
   await badge("live");
   await until("the question again", async () => (await page.locator(".ask button").count()) === 2);
-  assert.ok((await page.locator(".ask code").innerText()).includes("<b>milk</b>"));
-  await page.locator(".ask button", { hasText: "Allow" }).focus();
+  await until("the input", async () => (await page.locator(".whole").innerText()).includes("<b>milk</b>"));
+  await until("a yes", async () => await allow().isEnabled());
+  await allow().focus();
   await page.keyboard.press("Enter");
   await until("the answer", async () => (await log()).includes("Noted."));
   assert.equal(await page.locator(".ask span").innerText(), "Allowed by user.");
   assert.equal(await page.locator("article.user").count(), 4, "answers are no message");
+  await idle();
+
+  // The whole input is shown, with a mark that turns text around written out, and there is no yes
+  // before its end was in view.
+  const hidden = "; rm -rf ~ \u202e\u2066evil\u200b\u2028end";
+  await say(`take a note: milk${" x".repeat(20_000)}${hidden}`);
+  await until("the long question", async () => (await page.locator(".ask button").count()) === 2);
+  await until("the long input", async () => (await page.locator(".whole").last().innerText()).includes("rm -rf"));
+  const whole = await page.locator(".whole").last().innerText();
+  assert.ok(whole.includes(String.raw`; rm -rf ~ \u{202e}\u{2066}evil\u{200b}\u{2028}end"`), whole.slice(-200));
+  assert.ok(whole.replace(/\s/g, "").length > 20_000, "nothing is left out");
+  await page.locator(".whole").last().scrollIntoViewIfNeeded();
+  await page.waitForTimeout(2_000); // longer than the moment after which a yes is possible
+  assert.equal(await allow().isDisabled(), true, "the end was not in view");
+  await allow().evaluate((button) => { button.disabled = false; button.click(); });
+  await page.waitForTimeout(500);
+  assert.equal(await page.locator(".ask button").count(), 2, "a yes that was not possible does not count");
+  const text = await page.locator("#log").innerText();
+  assert.ok(!/[\u202a-\u202e\u2066-\u2069\u2028]/.test(text), "no mark of direction is in the page");
+  await allow().evaluate((button) => { button.disabled = true; });
+  await page.locator(".whole i").last().evaluate((end) => end.scrollIntoView());
+  await until("a yes at the end", async () => await allow().isEnabled());
+  const sent = page.waitForRequest((request) => request.method() === "POST" && request.url().endsWith("/approvals"));
+  await allow().click();
+  assert.match((await sent).postDataJSON().input_sha256, /^[0-9a-f]{64}$/);
+  await until("the long note", async () => (await page.locator(".ask span").count()) === 2);
   await idle();
 
   // Someone else says no.
@@ -118,7 +146,7 @@ try {
   assert.equal(await page.locator("#parent").isHidden(), true);
 
   assert.deepEqual(complaints, []);
-  console.log(JSON.stringify({ receipt: lines.length, asked: 2, worker }));
+  console.log(JSON.stringify({ receipt: lines.length, asked: 3, worker }));
 } catch (error) {
   console.error(error.stack ?? error);
   console.error(`complaints: ${JSON.stringify(complaints)}`);

@@ -135,7 +135,11 @@ impl SessionWatch {
             Ok(Err(end)) => return self.handle_socket_end(end),
             Err(_) => return self.reconnect_later(&Error::Timeout(SILENCE_TIMEOUT)),
         };
-        let frame = ServerFrame::read(&bytes)?;
+        // What an unreadable frame holds is lost: to go on after it would be a gap that nobody sees.
+        let frame = match ServerFrame::read(&bytes) {
+            Ok(frame) => frame,
+            Err(error) => return self.fail(error),
+        };
         match frame.kind.as_str() {
             "subscribe_ack" => {
                 self.was_connected = true;
@@ -146,12 +150,18 @@ impl SessionWatch {
             }
             "subscribe_error" => self.handle_rejection(frame.code, frame.message).await,
             "snapshot" => {
-                let snapshot = frame.snapshot(&bytes)?;
+                let snapshot = match frame.snapshot(&bytes) {
+                    Ok(snapshot) => snapshot,
+                    Err(error) => return self.fail(error),
+                };
                 self.next = WatchStart::After(snapshot.position);
                 Ok(Some(WatchItem::Snapshot(Box::new(snapshot))))
             }
             "event" => {
-                let (session, at, event) = frame.event(&bytes)?;
+                let (session, at, event) = match frame.event(&bytes) {
+                    Ok(read) => read,
+                    Err(error) => return self.fail(error),
+                };
                 self.advance(session, at);
                 Ok(event.map(|event| {
                     self.track_worker(&event);

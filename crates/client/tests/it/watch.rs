@@ -370,3 +370,30 @@ async fn ack_reports_positions_of_workers() {
         tokio::join!(watched, server);
     }
 }
+
+#[tokio::test]
+async fn unreadable_frame_ends_the_watch() {
+    for unreadable in [
+        json!({"kind": "event"}),
+        json!({"type": "event", "event": {"id": "x"}}),
+        json!({"type": "snapshot", "messages": []}),
+    ] {
+        let (listener, mut watch) = start(WatchStart::Live).await;
+        let serve = async {
+            let mut server = accept(&listener).await;
+            receive(&mut server).await;
+            send(&mut server, &[ack(), unreadable.clone()]).await;
+            // The watch may have left already.
+            let late = Message::text(event(9, "tool.called").to_string());
+            let _ = server.send(late).await;
+            server
+        };
+        let watched = async {
+            take(&mut watch, 1).await;
+            let error = watch.next().await.expect_err("an unreadable frame");
+            assert!(matches!(error, Error::InvalidResponse(_)), "{error:?}");
+            assert_eq!(watch.next().await.expect("an end"), None, "{unreadable}");
+        };
+        let _ = tokio::join!(serve, watched);
+    }
+}

@@ -100,7 +100,7 @@ async fn approve_shows_the_whole_input_and_then_asks() {
     assert_eq!(state(&client, turn).await, ApprovalState::Pending);
     terminal.types("\n");
     terminal.sees("not approved");
-    assert_eq!(terminal.done(), Some(1));
+    assert_eq!(terminal.done(), Some(2));
     assert_eq!(state(&client, turn).await, ApprovalState::Pending);
     // Typed after it.
     let mut terminal = Terminal::running(approve(&server, turn));
@@ -122,7 +122,7 @@ async fn approve_without_a_person_needs_the_digest_of_the_input() {
         String::from_utf8_lossy(&refused.stdout),
         String::from_utf8_lossy(&refused.stderr),
     );
-    assert_eq!(refused.status.code(), Some(1), "{err}");
+    assert_eq!(refused.status.code(), Some(2), "{err}");
     assert!(out.contains("rm -rf ~"), "{}", out.len());
     assert!(err.contains("--input-sha256"), "{err}");
     let with = |digest: &str| {
