@@ -40,6 +40,9 @@ pub struct CallTimeouts {
     pub first_byte: Duration,
     /// Limit between two chunks of the body, while a consumer waits.
     pub idle: Duration,
+    /// Limit between two parts of the answer. Comments, pings and other events without output end
+    /// an idle time, and not this. Counted like `total`.
+    pub silence: Duration,
     /// Limit of the whole call. Only time spent waiting for the provider counts, not the time in
     /// which the consumer does not poll.
     pub total: Duration,
@@ -47,12 +50,13 @@ pub struct CallTimeouts {
 
 impl Default for CallTimeouts {
     /// A connection takes seconds; models think for up to a minute before the first token and
-    /// between tokens; no user waits longer than five minutes.
+    /// between tokens, twice as long if they send pings; no user waits longer than five minutes.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),
             first_byte: Duration::from_secs(60),
             idle: Duration::from_secs(60),
+            silence: Duration::from_secs(120),
             total: Duration::from_secs(300),
         }
     }

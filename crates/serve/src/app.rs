@@ -117,6 +117,8 @@ pub async fn host(
         .map(ModelScript::read)
         .transpose()?;
     let resources = host::HostResources {
+        mcp_call_limits: options::mcp_call_limits(config),
+        service_call_limits: options::service_call_limits(config),
         bounds: options::bounds(config)?,
         clock: Arc::new(SystemClock),
         id_generator: Arc::new(SystemIdGenerator),
@@ -129,7 +131,7 @@ pub async fn host(
                 ProgramRunner::own_guard(),
                 Duration::from_millis(config.tool.grace_ms),
             )
-            .with_programs_max(config.tool.programs_max),
+            .with_call_limits(options::program_limits(config)),
         ),
     };
     Ok(PackHost::open(config.pack.dir.clone(), variables, script, resources).await?)

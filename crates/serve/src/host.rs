@@ -26,10 +26,11 @@ use turnwire_agent::{StandaloneAgent, TurnFactory};
 use turnwire_dial::Dialer;
 use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_event::{Clock, IdGenerator, Owner, metric};
+use turnwire_fair::FairLimits;
 use turnwire_model::{ModelRouter, ModelScript, ProviderTable, ScriptedProvider};
 use turnwire_pack::{FindingLevel, FlagCohort, Pack, PackFiles, PackFinding, PackReadError};
 use turnwire_render::RenderPolicies;
-use turnwire_tool::{McpServers, OrphanReaper, ProgramRunner};
+use turnwire_tool::{McpServers, OrphanReaper, ProgramRunner, Secrets};
 
 use look::FileFingerprint;
 
@@ -70,6 +71,10 @@ pub struct HostResources {
     pub dialer: Arc<Dialer>,
     /// Runs the programs of tools.
     pub runner: Arc<ProgramRunner>,
+    /// The limits of parallel calls to each MCP server.
+    pub mcp_call_limits: FairLimits,
+    /// The limits of parallel calls to all data services.
+    pub service_call_limits: FairLimits,
     /// The limits of remote model providers.
     pub bounds: ProviderLimits,
 }
@@ -89,6 +94,8 @@ struct CheckedPack {
     /// The fingerprints of the key files.
     keys: Vec<(PathBuf, Option<FileFingerprint>)>,
     models: Arc<ProviderTable>,
+    /// All keys that the server knows, which no result of a tool may contain.
+    secrets: Secrets,
 }
 
 /// The [`TurnProducer`] of a pack.
@@ -119,7 +126,8 @@ impl PackHost {
     ) -> Result<Arc<Self>, PackLoadError> {
         let files = read(dir.as_ref())?;
         let script = script.map(ScriptedProvider::new);
-        let servers = McpServers::new(resources.dialer.clone(), resources.runner.clone());
+        let servers = McpServers::new(resources.dialer.clone(), resources.runner.clone())
+            .with_call_limits(resources.mcp_call_limits);
         let draft = draft(&files, &variables, script.as_ref(), &resources)?;
         let loaded = load(draft, &resources, &servers).await?;
         let (policy, _) = news::channel(loaded.routing.version().to_owned());
@@ -332,6 +340,7 @@ fn draft(
         }
     };
     Ok(CheckedPack {
+        secrets: keys::known(&pack, variables),
         digest: files.digest(),
         keys,
         models: Arc::new(models),
@@ -346,7 +355,7 @@ async fn load(
     servers: &McpServers,
 ) -> Result<LoadedPack, PackLoadError> {
     let pack = &draft.pack;
-    let tools = tools::tools(pack, resources, servers).await?;
+    let tools = tools::tools(pack, resources, servers, &draft.secrets).await?;
     let routing = pack.routing.as_ref().map(ModelRouter::new);
     let routing = Arc::new(routing.unwrap_or_default());
     let (models, id_generator) = (draft.models.clone(), resources.id_generator.clone());

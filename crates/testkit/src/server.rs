@@ -27,6 +27,8 @@ pub use settings::ServerSettings;
 
 /// Deadline for a server to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+/// The id of the user and the group `nobody`.
+const NOBODY: u32 = 65_534;
 const POLL: Duration = Duration::from_millis(5);
 
 /// Configuration of a [`TestServer`].
@@ -42,6 +44,8 @@ pub struct ServerOptions {
     pub env: Vec<(String, String)>,
     /// Arguments to run the server under `strace`.
     pub strace: Option<Vec<String>>,
+    /// Runs the server as the user `nobody`, if the tests run as root.
+    pub unprivileged: bool,
 }
 
 /// The pack that a [`TestServer`] runs.
@@ -171,6 +175,16 @@ impl TestServer {
         let settings = self.options.settings.clone();
         std::fs::write(&config, settings.set("listen", "address", self.addr).yaml())?;
         let mut command = match &self.options.strace {
+            None if self.options.unprivileged && rustix::process::geteuid().is_root() => {
+                std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY))?;
+                let mut setpriv = Command::new("setpriv");
+                setpriv
+                    .arg(format!("--reuid={NOBODY}"))
+                    .arg(format!("--regid={NOBODY}"))
+                    .arg("--clear-groups")
+                    .arg(binary::path());
+                setpriv
+            }
             None => Command::new(binary::path()),
             Some(arguments) => {
                 let mut strace = Command::new("strace");

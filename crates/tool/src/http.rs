@@ -48,11 +48,12 @@ pub(crate) struct HttpTool {
 }
 
 impl HttpTool {
-    /// The tool of `def` and `http`. The error says what is wrong and what to do.
+    /// The tool of `def` and `http`, whose results have none of its own and the server's `keys`. The error says what is wrong and what to do.
     pub(crate) fn build(
         def: &ToolDef,
         http: &HttpDef,
         dialer: &Arc<Dialer>,
+        keys: &Secrets,
     ) -> Result<PackTool, String> {
         let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
         let timeout = timeout.min(TIMEOUT_MAX);
@@ -76,7 +77,7 @@ impl HttpTool {
             headers: RequestHeaders::new(others).map_err(|error| error.to_string())?,
             accept: media_type("accept", "application/json, text/*;q=0.9, */*;q=0.1")?,
             content_type: media_type("content-type", "application/json")?,
-            secrets: Secrets::of_http(http),
+            secrets: Secrets::of_http(http).and(keys),
             timeout,
             max_bytes: usize::try_from(http.max_bytes.min(BYTES_MAX)).unwrap_or(usize::MAX),
             redirects_max: u8::try_from(http.redirects_max.min(REDIRECTS_MAX)).unwrap_or(0),

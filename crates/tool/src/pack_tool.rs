@@ -11,6 +11,7 @@ use turnwire_event::port::BoxFuture;
 use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
 
 use crate::input::InputSchema;
+use crate::secrets::Secrets;
 use crate::tool::{Tool, ToolFailure, ToolInvocation};
 
 /// What a [`PackTool`] does, as [`Tool::run`] does it.
@@ -29,6 +30,8 @@ pub(crate) struct PackTool {
     pub(crate) schema: Option<Arc<InputSchema>>,
     /// Removes fields that a model must not set, before the input is checked.
     pub(crate) clean_input: fn(Value) -> Value,
+    /// The keys of this process, removed from results of actions that do not remove them.
+    keys: Secrets,
     action: Arc<ToolAction>,
 }
 
@@ -50,6 +53,7 @@ impl PackTool {
             server: None,
             schema: None,
             clean_input: identity,
+            keys: Secrets::default(),
             action: Arc::new(move |call| Box::pin(action(call))),
         }
     }
@@ -77,6 +81,11 @@ impl PackTool {
     pub(crate) fn checked(self) -> Result<Self, String> {
         let schema = Some(Arc::new(InputSchema::new(&self.def.input_schema)?));
         Ok(Self { schema, ..self })
+    }
+
+    /// Removes `keys` from every result.
+    pub(crate) fn hiding(self, keys: Secrets) -> Self {
+        Self { keys, ..self }
     }
 
     /// The same action as `def` defines it; texts and a timeout that `def` leaves out stay.
@@ -157,13 +166,19 @@ impl Tool for PackTool {
 
     fn run(&self, mut call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         let (schema, action) = (self.schema.clone(), Arc::clone(&self.action));
-        let clean_input = self.clean_input;
+        let (clean_input, keys) = (self.clean_input, self.keys.clone());
         Box::pin(async move {
             call.input = clean_input(call.input);
             if let Some(schema) = schema {
                 schema.check(&call.input)?;
             }
-            action(call).await
+            let result = action(call).await;
+            result
+                .map(|value| keys.hide_in(value))
+                .map_err(|failure| ToolFailure {
+                    message: keys.hide(failure.message),
+                    ..failure
+                })
         })
     }
 }

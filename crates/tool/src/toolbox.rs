@@ -14,6 +14,7 @@ use crate::http::HttpTool;
 use crate::mcp::McpToolset;
 use crate::program::ProcessTool;
 use crate::program::runner::ProgramRunner;
+use crate::secrets::Secrets;
 use crate::tool::Tool;
 
 /// A [`Toolbox`] already has a tool of this name, by which a model calls it.
@@ -66,6 +67,8 @@ pub struct ToolDependencies {
     pub runner: Arc<ProgramRunner>,
     /// The running MCP servers of the pack, for [`ToolKind::Mcp`] tools.
     pub mcp_toolset: Arc<McpToolset>,
+    /// The keys of this process, which no result may contain.
+    pub keys: Secrets,
 }
 
 /// The [`Tool`]s that an agent can call, with unique names, in the order in which they were added.
@@ -179,6 +182,7 @@ pub fn build_toolbox(
 fn build_tool(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>, String> {
     let registry = &dependencies.connector.registry;
     let id_generator = &dependencies.id_generator;
+    let keys = dependencies.keys.clone();
     let tool = match &def.kind {
         ToolKind::Ccs {
             enricher_id,
@@ -192,18 +196,21 @@ fn build_tool(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn 
         ToolKind::Render { data_type, shape } => {
             let enrichers = registry.of_domain(data_type);
             let tool = RenderTool::build(def, (data_type, *shape), enrichers, id_generator);
-            return Ok(Arc::new(tool));
+            return Ok(Arc::new(tool.hiding(keys)));
         }
         ToolKind::Direct(function) => {
             let tool = builtin(*function, &dependencies.clock, id_generator);
-            return Ok(Arc::new(tool.renamed(def)));
+            return Ok(Arc::new(tool.renamed(def).hiding(keys)));
         }
         ToolKind::Mcp { server, tool } => return dependencies.mcp_toolset.tool(def, server, tool),
-        ToolKind::Http(http) => HttpTool::build(def, http, &dependencies.dialer)?.checked(),
+        ToolKind::Http(http) => HttpTool::build(def, http, &dependencies.dialer, &keys)?.checked(),
         ToolKind::Process(process) => {
-            ProcessTool::build(def, process, &dependencies.runner)?.checked()
+            ProcessTool::build(def, process, &dependencies.runner, &keys)?.checked()
         }
-        ToolKind::Delegate { agent } => DelegateTool::build(def, agent).checked(),
+        ToolKind::Delegate { agent } => {
+            let tool = DelegateTool::build(def, agent);
+            tool.hiding(keys).checked()
+        }
     };
     let tool = tool.map_err(|error| format!("its input_schema cannot be used: {error}"))?;
     Ok(Arc::new(tool))

@@ -3,7 +3,9 @@
 mod escape;
 mod fight;
 mod guard;
+mod keys;
 mod odd;
 mod server;
+mod share;
 mod talk;
 mod tool;

@@ -33,7 +33,7 @@ pub(crate) struct ShellServer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShellTurn {
     session: SessionId,
-    turn: TurnId,
+    pub(crate) turn: TurnId,
 }
 
 impl ShellServer {

@@ -85,6 +85,7 @@ impl CassetteSet {
             connect: timeout,
             first_byte: timeout,
             idle: timeout,
+            silence: timeout,
             total: timeout,
         };
         let price = self.price.clone();

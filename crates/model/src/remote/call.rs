@@ -53,6 +53,7 @@ pub(super) async fn open(
         bytes: 0,
         first_byte_deadline: Some(first_byte_deadline),
         remaining,
+        silent: Duration::ZERO,
         model: request.model,
         config,
     };
@@ -180,6 +181,8 @@ struct AnswerStream {
     first_byte_deadline: Option<Instant>,
     /// Remaining time of the call. Only waiting for the provider uses it up, not a slow consumer.
     remaining: Duration,
+    /// The time spent waiting since the last part of the answer.
+    silent: Duration,
     model: String,
     config: Arc<RemoteConfig>,
 }
@@ -233,6 +236,9 @@ impl AnswerStream {
                 None => break,
             }
         }
+        if !self.deltas.is_empty() {
+            self.silent = Duration::ZERO;
+        }
         let consumed = self.chunk.len() - unread.len();
         self.chunk.advance(consumed);
         Ok(())
@@ -244,7 +250,9 @@ impl AnswerStream {
         tokio::task::coop::consume_budget().await;
         let started = Instant::now();
         let read = self.next_chunk(started).await;
-        self.remaining = self.remaining.saturating_sub(started.elapsed());
+        let waited = started.elapsed();
+        self.remaining = self.remaining.saturating_sub(waited);
+        self.silent = self.silent.saturating_add(waited);
         read
     }
 
@@ -254,6 +262,12 @@ impl AnswerStream {
             Some(first_byte_deadline) => (first_byte_deadline, "first_byte"),
             None => (after(started, self.config.timeouts.idle), "idle"),
         };
+        let silence = self.config.timeouts.silence.saturating_sub(self.silent);
+        let silence = after(started, silence);
+        let (step, place) = match silence < step {
+            true => (silence, "silence"),
+            false => (step, place),
+        };
         let deadline = step.min(total);
         loop {
             let chunk = match timeout_at(deadline, self.chunks.next()).await {
@@ -262,8 +276,12 @@ impl AnswerStream {
                 Err(_) => return Err(timeout_error(deadline, total, place)),
             };
             // A ready chunk is returned even after the deadline, so check the clock.
-            if Instant::now() >= total {
+            let now = Instant::now();
+            if now >= total {
                 return Err(timeout_error(total, total, place));
+            }
+            if now >= silence {
+                return Err(timeout_error(silence, total, "silence"));
             }
             self.bytes = self.bytes.saturating_add(chunk.len() as u64);
             let ModelResponseLimits { call_bytes_max, .. } = self.config.limits;

@@ -33,6 +33,7 @@ const NO_TIMEOUT: CallTimeouts = {
         connect: hour,
         first_byte: hour,
         idle: hour,
+        silence: hour,
         total: hour,
     }
 };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_agent::RetryOptions;
+use turnwire_fair::FairLimits;
 use turnwire_log::sqlite;
 use turnwire_model::cassette::{CassetteWriter, CassetteWriterError};
 use turnwire_model::{CallTimeouts, ModelResponseLimits};
@@ -20,6 +21,7 @@ pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, Cass
             connect: ms(model.connect_ms),
             first_byte: ms(model.first_byte_ms),
             idle: ms(model.idle_ms),
+            silence: ms(model.silence_ms),
             total: ms(model.total_ms),
         },
         limits: ModelResponseLimits {
@@ -40,6 +42,37 @@ pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, Cass
             .map(Arc::new),
         pace: f64::from(model.cassette_pace_percent) / 100.0,
     })
+}
+
+/// The limits of concurrent programs.
+pub(super) fn program_limits(config: &ServerConfig) -> FairLimits {
+    let tool = &config.tool;
+    call_limits(config, tool.programs_max, tool.programs_per_owner_max)
+}
+
+/// The limits of concurrent calls to one MCP server.
+pub(super) fn mcp_call_limits(config: &ServerConfig) -> FairLimits {
+    let tool = &config.tool;
+    call_limits(config, tool.mcp_calls_max, tool.mcp_calls_per_owner_max)
+}
+
+/// The limits of concurrent calls to data services.
+pub(super) fn service_call_limits(config: &ServerConfig) -> FairLimits {
+    let tool = &config.tool;
+    call_limits(
+        config,
+        tool.service_calls_max,
+        tool.service_calls_per_owner_max,
+    )
+}
+
+fn call_limits(config: &ServerConfig, total: usize, per_owner: usize) -> FairLimits {
+    FairLimits {
+        total,
+        per_owner,
+        waiting: config.tool.waiting_max,
+        waiting_per_owner: config.tool.waiting_per_owner_max,
+    }
 }
 
 pub(super) fn store(config: &ServerConfig) -> sqlite::SqliteOptions {

@@ -14,6 +14,10 @@ section! {
         first_byte_ms: u64 = "60000", number(1..=600_000);
         /// Time limit between two chunks of an answer.
         idle_ms: u64 = "60000", number(1..=600_000);
+        /// Time limit between two parts of an answer: comments and pings keep a call open for this
+        /// long and no longer. Models that think in silence send them for a minute or two. Never
+        /// less than the time limit between two chunks.
+        silence_ms: u64 = "120000", number(1..=600_000);
         /// Time limit of a complete answer: nobody reads one that takes five minutes.
         total_ms: u64 = "300000", number(1..=600_000);
         /// Maximum size of one event of an answer: a hundred thousand tokens at once still fit.

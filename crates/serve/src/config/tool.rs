@@ -1,4 +1,4 @@
-//! Tools: how programs end, and how many may run.
+//! Tools: how programs end, and how many calls run at the same time, in all and for one owner.
 
 use super::setting::{number, section};
 
@@ -12,5 +12,26 @@ section! {
         /// own time limit. The same number of MCP servers may run as programs beside them. Each may
         /// use as much as its limits allow, so this bounds the machine's load.
         programs_max: usize = "64", number(1..=4_096);
+        /// Maximum number of process tools that run in parallel for one owner: a quarter of all, so
+        /// that a busy owner leaves programs to others. A free place goes to the waiting owner with
+        /// the fewest running programs.
+        programs_per_owner_max: usize = "16", number(1..=4_096);
+        /// Maximum number of calls that one MCP server handles in parallel; further calls wait
+        /// within their own time limit. Enough for many turns, and few enough not to overload a
+        /// server.
+        mcp_calls_max: usize = "64", number(1..=4_096);
+        /// Maximum number of parallel calls of one owner to one MCP server: a quarter of all, so that
+        /// a busy owner leaves calls to others.
+        mcp_calls_per_owner_max: usize = "16", number(1..=4_096);
+        /// Maximum number of parallel calls to all data services; further calls wait within their
+        /// own time limit. A call of a cancelled turn counts until its service has answered.
+        service_calls_max: usize = "256", number(1..=4_096);
+        /// Maximum number of parallel calls of one owner to data services: a quarter of all.
+        service_calls_per_owner_max: usize = "64", number(1..=4_096);
+        /// Maximum number of calls that wait for a program, for one MCP server, or for data services,
+        /// for each of the three. Each holds a turn open; the next call fails at once.
+        waiting_max: usize = "1024", number(1..=1_000_000);
+        /// The same for one owner: eight calls in each of sixteen parallel turns.
+        waiting_per_owner_max: usize = "128", number(1..=1_000_000);
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use turnwire_model::{ApiKey, ApiKeyError};
 use turnwire_pack::{ApiKeySource, Pack, PackFiles, PackFinding, ProviderDef};
+use turnwire_tool::{SecretCollector, Secrets};
 
 use super::ServerVariables;
 use super::look::FileFingerprint;
@@ -24,6 +25,23 @@ pub(super) fn key(
             ApiKey::from_variable(name, variables.get(name)).map(Some)
         }
     }
+}
+
+/// All keys that the server knows: those that `pack` gives to tools, services and providers, those of
+/// its providers, and the variables of the environment whose names are those of keys.
+pub(super) fn known(pack: &Pack, variables: &ServerVariables) -> Secrets {
+    let mut keys = SecretCollector::default();
+    keys.add_pack(pack);
+    for (name, value) in variables.iter() {
+        keys.add_variable(name, value);
+    }
+    for provider in pack.used_providers().into_values() {
+        // A key that cannot be read is reported where its provider is created.
+        if let Ok(Some(key)) = key(provider, variables) {
+            keys.add_value(key.expose());
+        }
+    }
+    keys.build()
 }
 
 /// An error for every used provider without a key, at the position of its key in the pack, or of its

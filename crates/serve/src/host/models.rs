@@ -150,10 +150,12 @@ fn player(
 
 fn timeouts(of: &TimeoutsDef, default: &CallTimeouts) -> CallTimeouts {
     let or = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
+    let idle = or(of.idle_ms, default.idle);
     CallTimeouts {
         connect: or(of.connect_ms, default.connect),
         first_byte: or(of.first_byte_ms, default.first_byte),
-        idle: or(of.idle_ms, default.idle),
+        idle,
+        silence: default.silence.max(idle),
         total: or(of.total_ms, default.total),
     }
 }

@@ -15,7 +15,15 @@ mod behind;
 mod provider;
 
 fn resources() -> HostResources {
+    let call_limits = FairLimits {
+        total: 8,
+        per_owner: 8,
+        waiting: 8,
+        waiting_per_owner: 8,
+    };
     HostResources {
+        mcp_call_limits: call_limits,
+        service_call_limits: call_limits,
         clock: Arc::new(SystemClock),
         id_generator: Arc::new(SystemIdGenerator),
         dialer: Arc::new(Dialer::new(turnwire_dial::DialerOptions::default()).expect("a dialer")),

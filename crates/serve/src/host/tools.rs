@@ -4,17 +4,21 @@ use std::sync::Arc;
 
 use turnwire_pack::{DataService, Pack, PackFinding};
 use turnwire_tool::toolbox::MCP_PREFIX;
-use turnwire_tool::{Connector, McpServers, NoVerifier, ToolDependencies, Toolbox, build_toolbox};
+use turnwire_tool::{
+    Connector, McpServers, NoVerifier, Secrets, ToolDependencies, Toolbox, build_toolbox,
+};
 
 use super::{HostResources, PackLoadError};
 
 /// The [`Toolbox`] with every tool of the pack. MCP servers list their tools here and never during
-/// a turn (S2-001).
+/// a turn (S2-001). No result has one of `keys`.
 pub(super) async fn tools(
     pack: &Pack,
     resources: &HostResources,
     servers: &McpServers,
+    keys: &Secrets,
 ) -> Result<Toolbox, PackLoadError> {
+    servers.hide(keys);
     let mcp_toolset = servers.open(&pack.mcp_servers).await.map_err(|errors| {
         let findings = errors.iter().map(|error| {
             let name = format!("{MCP_PREFIX}{}", error.server);
@@ -31,7 +35,12 @@ pub(super) async fn tools(
             PackLoadError::at("connectors.yaml", position.copied().unwrap_or((1, 1)), bad)
         })?;
     let dependencies = ToolDependencies {
-        connector: Arc::new(connector),
+        connector: Arc::new(
+            connector
+                .with_call_limits(resources.service_call_limits)
+                .hiding(keys.clone()),
+        ),
+        keys: keys.clone(),
         clock: resources.clock.clone(),
         id_generator: resources.id_generator.clone(),
         dialer: resources.dialer.clone(),

@@ -73,6 +73,12 @@ impl ServerVariables {
         self
     }
 
+    /// The variables of the environment, with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.values.iter();
+        pairs.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// The value of `name`. Starts a bundled service if `name` is its variable.
     pub fn get(&self, name: &str) -> Option<String> {
         if let Some(value) = self.values.get(name) {

@@ -12,10 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 use turnwire_dial::Dialer;
+use turnwire_event::Owner;
+use turnwire_fair::{FairLimits, FairSlots};
 use turnwire_pack::{AgentDefinition, DataService, Enricher, Pack};
 
 use crate::data_service::envelope::EnvelopeVerifier;
@@ -24,11 +25,17 @@ use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherTy
 use crate::data_service::request::request_body;
 use crate::data_service::transport::{CALL_MAX, ServiceTransport, rest_transport};
 use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
+use crate::secrets::Secrets;
 use crate::tool::{LiveTask, ToolContext};
 
-/// Concurrent calls, including those of dropped tools: many cancelled turns must not become many
-/// requests.
-const CALLS_MAX: usize = 256;
+/// The default limits of concurrent calls, including those of dropped tools: many cancelled turns
+/// must not become many requests.
+const CALL_LIMITS: FairLimits = FairLimits {
+    total: 256,
+    per_owner: 64,
+    waiting: 1_024,
+    waiting_per_owner: 128,
+};
 
 /// The [`ServiceTransport`] to a service behind the MCP server of a name, or why there is none.
 pub type McpServiceLookup<'a> =
@@ -42,7 +49,9 @@ pub struct Connector {
     verifier: Arc<dyn EnvelopeVerifier>,
     /// The vertical of each sub-agent, a label of metrics.
     verticals: HashMap<String, String>,
-    slots: Arc<Semaphore>,
+    slots: Arc<FairSlots<Owner>>,
+    /// The keys of this process, which no payload may contain.
+    keys: Secrets,
 }
 
 impl Connector {
@@ -63,6 +72,19 @@ impl Connector {
         let vertical = |agent: &AgentDefinition| Some((agent.id.clone(), agent.vertical.clone()?));
         connector.verticals = pack.agents.iter().filter_map(vertical).collect();
         Ok(connector)
+    }
+
+    /// Limits the concurrent calls: in all, per owner, and waiting.
+    #[must_use]
+    pub fn with_call_limits(self, limits: FairLimits) -> Self {
+        let slots = FairSlots::new(limits);
+        Self { slots, ..self }
+    }
+
+    /// Removes `keys` from all payloads.
+    #[must_use]
+    pub fn hiding(self, keys: Secrets) -> Self {
+        Self { keys, ..self }
     }
 
     /// Services over any [`ServiceTransport`], without verticals.
@@ -92,7 +114,8 @@ impl Connector {
             transports,
             verifier,
             verticals: HashMap::new(),
-            slots: Arc::new(Semaphore::new(CALLS_MAX)),
+            slots: FairSlots::new(CALL_LIMITS),
+            keys: Secrets::default(),
         })
     }
 
@@ -126,11 +149,11 @@ impl Connector {
         let transport = transport.ok_or(ServiceFailure::Internal)?;
         let request = request_body(context, enricher, params);
         // Nothing has been sent yet: dropping the future here drops the request.
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        let slot = slot.map_err(|_| ServiceFailure::Internal)?;
-        let sending = transport(request);
+        let slot = self.slots.acquire(&context.owner).await;
+        let slot = slot.map_err(|_| ServiceFailure::Timeout)?;
+        let sending = transport(&context.owner, request);
         let (context, enricher) = (Arc::clone(context), Arc::clone(enricher));
-        let verifier = Arc::clone(&self.verifier);
+        let (verifier, keys) = (Arc::clone(&self.verifier), self.keys.clone());
         let span = span(&enricher);
         let live_task = LiveTask::begin();
         let task = async move {
@@ -141,7 +164,8 @@ impl Connector {
                 Ok(Ok(response)) => {
                     let span = tracing::Span::current();
                     let principal = &context.owner.principal;
-                    judge(&response, &enricher, principal, &*verifier, &span)
+                    let data = judge(&response, &enricher, principal, &*verifier, &span);
+                    data.map(|data| data.without(&keys))
                 }
             };
             if let Err(failure) = result {

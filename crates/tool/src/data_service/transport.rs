@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use turnwire_dial::{DialError, Dialer, JsonResponse, ResponseLimits, Url};
+use turnwire_event::Owner;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::DataService;
 
@@ -15,9 +16,9 @@ pub(crate) const CALL_MAX: Duration = Duration::from_secs(10);
 /// The upper bound of any `max_bytes`.
 const BYTES_MAX: u64 = 8 * 1_048_576;
 
-/// Sends a request to one service and waits for the whole response.
+/// Sends a request of an owner to one service and waits for the whole response.
 pub type ServiceTransport =
-    dyn Fn(Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> + Send + Sync;
+    dyn Fn(&Owner, Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> + Send + Sync;
 
 /// The limits of a response of `service`.
 pub(crate) fn response_limits(service: &DataService) -> ResponseLimits {
@@ -42,7 +43,7 @@ pub(crate) fn rest_transport(
     let url = http_url(&format!("{base}/v1/enrich"));
     let url = url.ok_or("its url is not an http or https address")?;
     let (dialer, limits) = (Arc::clone(dialer), response_limits(service));
-    Ok(Arc::new(move |request| {
+    Ok(Arc::new(move |_: &Owner, request| {
         let (dialer, url) = (Arc::clone(&dialer), url.clone());
         Box::pin(async move { dialer.post_json(&url, request, limits).await })
     }))

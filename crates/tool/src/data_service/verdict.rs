@@ -12,6 +12,7 @@ use crate::data_service::envelope::{
     VerifiedEnvelope,
 };
 use crate::data_service::registry::EnricherType;
+use crate::secrets::Secrets;
 use crate::tool::json_bytes;
 
 /// The limit of a payload: an agent accepts a result of 1 MiB, including the text around it. A
@@ -24,6 +25,16 @@ pub(crate) enum ServiceData {
     Complete(Value),
     /// Usable with a caveat (S2-039).
     Partial(Value),
+}
+
+impl ServiceData {
+    /// The payload without `keys`.
+    pub(crate) fn without(self, keys: &Secrets) -> Self {
+        match self {
+            Self::Complete(payload) => Self::Complete(keys.hide_in(payload)),
+            Self::Partial(payload) => Self::Partial(keys.hide_in(payload)),
+        }
+    }
 }
 
 /// Why a service returned no usable payload.

@@ -52,7 +52,7 @@ fn build(http: &HttpDef, timeout_ms: Option<u64>) -> Result<PackTool, String> {
         progress_status: None,
     };
     let dialer = Dialer::new(DialerOptions::default()).expect("a dialer");
-    HttpTool::build(&def, http, &Arc::new(dialer))
+    HttpTool::build(&def, http, &Arc::new(dialer), &Secrets::default())
 }
 
 async fn run(http: &HttpDef, input: Value) -> Result<Value, ToolFailure> {

@@ -11,7 +11,7 @@ use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use turnwire_event::metric;
+use turnwire_event::{Owner, metric};
 
 use crate::mcp::connection::{
     ConnectionFault, ConnectionHandle, ConnectionHealth, PendingRequest, ProgressSender,
@@ -31,6 +31,8 @@ const CANCEL_REASON: &str = "the turn does not need the result any more";
 pub(crate) enum CallError {
     /// The server is away.
     Unavailable,
+    /// Too many calls wait for the server.
+    Busy,
     /// The connection ended during the call.
     Disconnected,
     /// The server ended its response before the result.
@@ -52,23 +54,41 @@ impl CallError {
             Self::Disconnected | Self::Incomplete => "broke",
             Self::Timeout => "timeout",
             Self::InvalidInput(_) | Self::Refused(_) | Self::Unsupported => "refused",
+            Self::Busy => "busy",
         }
     }
 }
 
-/// Calls `tool` of `server`. Progress of the server does not extend the deadline.
+/// A call for [`call`].
+pub(crate) struct CallRequest<'a> {
+    /// The name of the tool at the server.
+    pub(crate) tool: &'a str,
+    pub(crate) arguments: Map<String, Value>,
+    /// The owner of the turn, whose share of the server's calls is used.
+    pub(crate) owner: &'a Owner,
+    pub(crate) deadline: Deadline,
+}
+
+/// Calls a tool of `server`. Progress of the server does not extend the deadline.
 pub(crate) async fn call(
     server: &ToolServer,
-    tool: &str,
-    arguments: Map<String, Value>,
-    deadline: Deadline,
+    request: CallRequest<'_>,
     progress: Option<&mut ProgressReporter>,
 ) -> Result<CallToolResult, CallError> {
+    let CallRequest {
+        tool,
+        arguments,
+        owner,
+        deadline,
+    } = request;
     let mut count = OutcomeCount {
         server,
         outcome: "cancelled",
     };
     let result = async {
+        let slot = timeout_at(deadline.at, server.slots.acquire(owner)).await;
+        let slot = slot.map_err(|_| CallError::Timeout)?;
+        let _slot = slot.map_err(|_| CallError::Busy)?;
         let reconnected = deadline.at_most(RECONNECT_WAIT).at;
         let connection = server.connection(reconnected).await;
         let connection = connection.ok_or(CallError::Unavailable)?;

@@ -25,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{timeout, timeout_at};
 use turnwire_dial::{Dialer, RequestHeaders};
 use turnwire_event::port::BoxFuture;
+use turnwire_fair::FairLimits;
 use turnwire_pack::McpTransport;
 
 use filter::FilteredTransport;
@@ -42,10 +43,9 @@ pub(crate) use health::{ConnectionFault, ConnectionHealth};
 pub(crate) use probe::until_unresponsive;
 pub(crate) use request::PendingRequest;
 
-/// Concurrent HTTP requests of one connection that wait for the head of their response; further
-/// requests queue, within their deadlines. Enough for many concurrent turns, and few enough not to
-/// overload a server.
-const REQUESTS_MAX: usize = 64;
+/// Concurrent HTTP requests of one connection besides its calls: pings, cancels and lists, which
+/// must not queue behind calls.
+const OTHER_REQUESTS_MAX: usize = 16;
 /// The time for a connection to close cleanly, for example to delete its HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time for a program to exit after its standard input is closed.
@@ -80,9 +80,12 @@ pub(crate) trait ProgramLauncher: Send + Sync {
 }
 
 /// The means to reach servers: the launcher of their programs, and the dialer for HTTP.
+#[derive(Clone)]
 pub(crate) struct ServerAccess {
     pub(crate) launcher: Arc<dyn ProgramLauncher>,
     pub(crate) dialer: Arc<Dialer>,
+    /// The limits of the calls of each server.
+    pub(crate) call_limits: FairLimits,
 }
 
 /// The part of an open connection that tool calls use; cheap to clone.
@@ -149,7 +152,8 @@ impl Connection {
                 let mut reopen = FixedInterval::default();
                 (reopen.max_times, reopen.duration) = (Some(2), Duration::ZERO);
                 config.retry_config = Arc::new(reopen);
-                config.max_concurrent_requests = REQUESTS_MAX;
+                let calls_max = access.call_limits.total;
+                config.max_concurrent_requests = calls_max.saturating_add(OTHER_REQUESTS_MAX);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let transport = FilteredTransport::new(transport, server, &health);
                 (Box::pin(ClientHandler.serve(transport)), None)

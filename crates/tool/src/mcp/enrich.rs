@@ -11,10 +11,11 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use turnwire_dial::{DialError, JsonResponse, ResponseLimits};
+use turnwire_event::Owner;
 use turnwire_pack::DataService;
 
 use crate::data_service::{ServiceTransport, response_limits};
-use crate::mcp::call::{CallError, call};
+use crate::mcp::call::{CallError, CallRequest, call};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::output::text_of;
 use crate::mcp::server::ToolServer;
@@ -30,13 +31,19 @@ pub(crate) fn enrich_transport(
 ) -> Arc<ServiceTransport> {
     let server = Arc::clone(server);
     let ResponseLimits { timeout, max_bytes } = response_limits(service);
-    Arc::new(move |request: Bytes| {
-        let server = Arc::clone(&server);
+    Arc::new(move |owner: &Owner, request: Bytes| {
+        let (server, owner) = (Arc::clone(&server), owner.clone());
         Box::pin(async move {
             let Ok(Value::Object(request)) = serde_json::from_slice(&request) else {
                 return Err(DialError::Refused);
             };
-            match call(&server, ENRICH, request, Deadline::after(timeout), None).await {
+            let request = CallRequest {
+                tool: ENRICH,
+                arguments: request,
+                owner: &owner,
+                deadline: Deadline::after(timeout),
+            };
+            match call(&server, request, None).await {
                 Ok(result) => {
                     let response = response(result, &server.secrets);
                     let is_small = response.body.len() <= max_bytes;

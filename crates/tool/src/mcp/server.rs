@@ -17,7 +17,8 @@ use rmcp::service::{Peer, RoleClient};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use turnwire_event::{TurnId, metric};
+use turnwire_event::{Owner, TurnId, metric};
+use turnwire_fair::FairSlots;
 use turnwire_pack::{McpServer, McpTransport};
 
 use crate::mcp::connection::{
@@ -46,6 +47,8 @@ pub(crate) struct ToolServer {
     pub(crate) def: McpServer,
     /// The keys that the server is given, which no result may contain.
     pub(crate) secrets: Secrets,
+    /// One for each call, shared fairly by the owners of turns.
+    pub(crate) slots: Arc<FairSlots<Owner>>,
     /// `None` while the server is away. The supervisor holds the sender until it has stopped.
     connection: watch::Receiver<Option<ConnectionHandle>>,
     /// The tools of the last load.
@@ -83,6 +86,7 @@ impl ToolServer {
             name,
             def: def.clone(),
             secrets: Secrets::of_server(&def.transport),
+            slots: FairSlots::new(access.call_limits),
             connection: receiver,
             tools,
             turns: Mutex::default(),

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use parking_lot::Mutex;
 use turnwire_dial::Dialer;
 use turnwire_event::port::BoxFuture;
+use turnwire_fair::FairLimits;
 use turnwire_pack::{DataService, McpServer, ToolDef, ToolKind};
 
 use crate::data_service::ServiceTransport;
@@ -20,13 +21,24 @@ use crate::mcp::server::{ToolServer, start_deadline};
 use crate::mcp::tool::McpTool;
 use crate::pack_tool::plain_def;
 use crate::program::runner::ProgramRunner;
+use crate::secrets::Secrets;
 use crate::tool::Tool;
+
+/// The default limits of the calls of one server.
+const CALL_LIMITS: FairLimits = FairLimits {
+    total: 64,
+    per_owner: 16,
+    waiting: 1_024,
+    waiting_per_owner: 128,
+};
 
 /// The MCP servers of a process.
 pub struct McpServers {
     access: Arc<ServerAccess>,
     /// The running servers; each belongs to the toolsets and tools that use it.
     running: Mutex<HashMap<String, Weak<ToolServer>>>,
+    /// The keys of this process, for the tools of the next load.
+    keys: Mutex<Secrets>,
 }
 
 impl McpServers {
@@ -37,9 +49,29 @@ impl McpServers {
 
     pub(crate) fn with_launcher(dialer: Arc<Dialer>, launcher: Arc<dyn ProgramLauncher>) -> Self {
         Self {
-            access: Arc::new(ServerAccess { launcher, dialer }),
+            access: Arc::new(ServerAccess {
+                launcher,
+                dialer,
+                call_limits: CALL_LIMITS,
+            }),
             running: Mutex::default(),
+            keys: Mutex::default(),
         }
+    }
+
+    /// Limits the calls of each server: in all, per owner, and waiting.
+    #[must_use]
+    pub fn with_call_limits(mut self, call_limits: FairLimits) -> Self {
+        self.access = Arc::new(ServerAccess {
+            call_limits,
+            ..self.access.as_ref().clone()
+        });
+        self
+    }
+
+    /// Removes `keys` from the results of all tools that are loaded from now on.
+    pub fn hide(&self, keys: &Secrets) {
+        *self.keys.lock() = keys.clone();
     }
 
     /// Starts every server of `defs` that does not run yet, and lists the tools of all.
@@ -57,7 +89,10 @@ impl McpServers {
                     Err(reason) => Err(McpServerError { server, reason }),
                 }
             });
-            let mut toolset = McpToolset::default();
+            let mut toolset = McpToolset {
+                keys: self.keys.lock().clone(),
+                ..McpToolset::default()
+            };
             let mut errors = Vec::new();
             for opened in join_all(opened).await {
                 match opened {
@@ -119,6 +154,8 @@ pub(super) struct ServerTools {
 #[derive(Default)]
 pub struct McpToolset {
     pub(super) servers: BTreeMap<String, ServerTools>,
+    /// The keys of this process, which no result may contain.
+    keys: Secrets,
 }
 
 impl McpToolset {
@@ -138,7 +175,7 @@ impl McpToolset {
                 "the MCP server `{server}` has no tool `{remote_name}`; write: one of {names}"
             ));
         };
-        let tool = McpTool::build(def, listed, &tools.server);
+        let tool = McpTool::build(def, listed, &tools.server, &self.keys);
         tool.map_err(|error| format!("tool `{remote_name}` of the MCP server `{server}`: {error}"))
     }
 
@@ -147,7 +184,8 @@ impl McpToolset {
     pub(crate) fn all_tools(&self, server: &str) -> Result<Vec<Arc<dyn Tool>>, String> {
         let tools = self.tools(server)?;
         let usable = tools.tools.iter().filter_map(|listed| {
-            let tool = McpTool::build(&generated_def(server, listed), listed, &tools.server);
+            let def = generated_def(server, listed);
+            let tool = McpTool::build(&def, listed, &tools.server, &self.keys);
             tool.inspect_err(|error| {
                 let tool = &listed.name;
                 tracing::warn!(server, tool, error, "tool of an MCP server left out");

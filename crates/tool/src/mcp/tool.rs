@@ -8,7 +8,7 @@ use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_pack::ToolDef;
 
 use crate::input::object;
-use crate::mcp::call::{CallError, call};
+use crate::mcp::call::{CallError, CallRequest, call};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::error::one_line;
 use crate::mcp::list::ListedTool;
@@ -28,16 +28,19 @@ pub(crate) struct McpTool {
     /// The name of the tool at the server.
     remote_name: String,
     server: Arc<ToolServer>,
+    /// The keys of its server and those of this process, which no result may contain.
+    secrets: Secrets,
     timeout: Duration,
 }
 
 impl McpTool {
     /// The tool `listed` as `def` defines it; the input schema, and a description that `def` leaves
-    /// out, are the server's. Fails if the input schema cannot be used.
+    /// out, are the server's. No result has the `keys` of this process. Fails if the input schema cannot be used.
     pub(crate) fn build(
         def: &ToolDef,
         listed: &ListedTool,
         server: &Arc<ToolServer>,
+        keys: &Secrets,
     ) -> Result<Arc<dyn Tool>, String> {
         let schema = listed.input.clone()?;
         let mut def = def.clone();
@@ -49,6 +52,7 @@ impl McpTool {
             def: def.clone(),
             remote_name: listed.name.clone(),
             server: Arc::clone(server),
+            secrets: server.secrets.and(keys),
             timeout,
         });
         let run = move |call| Arc::clone(&action).run(call);
@@ -60,15 +64,22 @@ impl McpTool {
 
     async fn run(self: Arc<Self>, invocation: ToolInvocation) -> Result<Value, ToolFailure> {
         let arguments = object(&invocation.input)?.clone();
-        let (server, secrets) = (&self.server, &self.server.secrets);
+        let (server, secrets) = (&self.server, &self.secrets);
         let deadline = Deadline::after(self.timeout);
         let turn_id = invocation.context.turn_id;
+        let owner = invocation.context.owner.clone();
         let mut progress = ProgressReporter::new(&server.name, &self.def, invocation);
         if server.begin_turn(turn_id) {
             progress.session_started().await;
         }
         let progress = Some(&mut progress);
-        let result = call(server, &self.remote_name, arguments, deadline, progress).await;
+        let request = CallRequest {
+            tool: &self.remote_name,
+            arguments,
+            owner: &owner,
+            deadline,
+        };
+        let result = call(server, request, progress).await;
         match result.map(|result| CallOutput::new(result, secrets)) {
             Ok(CallOutput::Result(value)) => Ok(value),
             Ok(CallOutput::Error(text)) => Err(ToolFailure::internal(text)),
@@ -85,6 +96,7 @@ fn failure(error: CallError, secrets: &Secrets) -> ToolFailure {
     let clean = |text: String| one_line(&secrets.hide(text));
     let message = match error {
         CallError::Unavailable => "The tool's server is not available.",
+        CallError::Busy => "Too many calls of the tool's server are running; try again later.",
         CallError::Disconnected => "The tool's server disconnected during the call.",
         CallError::Incomplete => "The tool's server broke off its response.",
         CallError::Unsupported => "The tool's server asked for something that is not supported.",

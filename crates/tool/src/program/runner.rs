@@ -29,6 +29,8 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use turnwire_event::Owner;
+use turnwire_fair::{FairLimits, FairRefusal, FairSlot, FairSlots};
 
 use crate::program::guard;
 use crate::program::guard::order::{GuardMode, GuardOrder};
@@ -41,12 +43,20 @@ pub use piped::PipedProgram;
 pub use spec::ProgramSpec;
 pub use supervisor::{FinishedProgram, GuardedProgram};
 
-/// The default number of concurrent programs. Each may be as large as its limits allow, so this
+/// The default limits of concurrent programs. Each may be as large as its limits allow, so this
 /// bounds the load of the machine; further programs wait, within the timeout of their call.
-const PROGRAMS_MAX: usize = 64;
+const CALL_LIMITS: FairLimits = FairLimits {
+    total: 64,
+    per_owner: 16,
+    waiting: 1_024,
+    waiting_per_owner: 128,
+};
+
+/// The variable that keeps the allocator of a guard from using huge pages: with them, each guard
+/// takes 6 MB more. A program never gets this variable.
+const SMALL_ALLOCATOR: (&str, &str) = ("MIMALLOC_ALLOW_THP", "0");
 
 /// Starts programs, each under a guard, and limits how many run at the same time.
-#[derive(Debug)]
 pub struct ProgramRunner {
     /// The folders of the programs.
     pub folders: ProgramFolders,
@@ -54,12 +64,22 @@ pub struct ProgramRunner {
     guard_command: Vec<OsString>,
     /// The time between TERM and KILL.
     pub(crate) grace: Duration,
-    call_slots: Arc<Semaphore>,
+    /// One for each call, shared fairly by the owners of turns.
+    call_slots: Arc<FairSlots<Owner>>,
     /// Separate from those of calls, because a piped program runs for long.
     pipe_slots: Arc<Semaphore>,
     /// The `PATH` of programs; all that they share with the server.
     path: String,
     guards: Arc<GuardTable>,
+}
+
+impl std::fmt::Debug for ProgramRunner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProgramRunner")
+            .field("folders", &self.folders)
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ProgramRunner {
@@ -71,18 +91,18 @@ impl ProgramRunner {
             folders: ProgramFolders::new(dir),
             guard_command,
             grace,
-            call_slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
-            pipe_slots: Arc::new(Semaphore::new(PROGRAMS_MAX)),
+            call_slots: FairSlots::new(CALL_LIMITS),
+            pipe_slots: Arc::new(Semaphore::new(CALL_LIMITS.total)),
             path: path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
             guards: Arc::default(),
         }
     }
 
-    /// Runs `programs_max` concurrent calls, and as many piped programs.
-    pub fn with_programs_max(self, programs_max: usize) -> Self {
+    /// Limits the concurrent calls, and in the same number all piped programs.
+    pub fn with_call_limits(self, limits: FairLimits) -> Self {
         Self {
-            call_slots: Arc::new(Semaphore::new(programs_max)),
-            pipe_slots: Arc::new(Semaphore::new(programs_max)),
+            call_slots: FairSlots::new(limits),
+            pipe_slots: Arc::new(Semaphore::new(limits.total)),
             ..self
         }
     }
@@ -113,23 +133,24 @@ impl ProgramRunner {
         files.find(|path| path.is_absolute() && is_executable(path))
     }
 
-    /// Starts a program that runs to its end. Waits for a free slot only: when this returns, the
-    /// program is starting.
-    pub async fn call(&self, spec: ProgramSpec) -> io::Result<GuardedProgram> {
-        let slot = self.slot().await;
+    /// Starts a program that runs to its end. Waits for a free slot of `owner` only: when this
+    /// returns, the program is starting.
+    pub async fn call(&self, owner: &Owner, spec: ProgramSpec) -> io::Result<GuardedProgram> {
+        let slot = self.slot(owner).await;
+        let slot = slot.map_err(|_| io::ErrorKind::ResourceBusy)?;
         self.start(spec, slot)
     }
 
-    /// Waits for a free slot of a call.
-    pub(crate) async fn slot(&self) -> OwnedSemaphorePermit {
-        slot(&self.call_slots).await
+    /// Waits for a free slot of a call of `owner`; an error if too many wait already.
+    pub(crate) async fn slot(&self, owner: &Owner) -> Result<FairSlot<Owner>, FairRefusal> {
+        self.call_slots.acquire(owner).await
     }
 
     /// Starts a program that has its slot.
     pub(crate) fn start(
         &self,
         spec: ProgramSpec,
-        slot: OwnedSemaphorePermit,
+        slot: FairSlot<Owner>,
     ) -> io::Result<GuardedProgram> {
         let output_bytes_max = spec.output_bytes_max;
         let order = self.order(GuardMode::Call, spec);
@@ -203,6 +224,8 @@ impl ProgramRunner {
         let (frames, guard_frames) = socket()?;
         let mut command = Command::new(program);
         command.args(args).env_clear().stdin(guard_input);
+        let (name, value) = SMALL_ALLOCATOR;
+        command.env(name, value);
         match mode {
             GuardMode::Call => command.stdout(guard_frames).stderr(Stdio::null()),
             // A pipe, because the program may open its standard output by name.

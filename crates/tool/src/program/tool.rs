@@ -43,7 +43,7 @@ pub(crate) struct ProcessTool {
     args: Vec<String>,
     process: ProcessDef,
     timeout: Duration,
-    /// The keys in its environment, which no result may contain.
+    /// The keys in its environment and those of the server, which no result may contain.
     secrets: Secrets,
     runner: Arc<ProgramRunner>,
 }
@@ -54,9 +54,10 @@ impl ProcessTool {
         def: &ToolDef,
         process: &ProcessDef,
         runner: &Arc<ProgramRunner>,
+        keys: &Secrets,
     ) -> Result<PackTool, String> {
         let timeout = def.timeout_ms.map_or(TIMEOUT, Duration::from_millis);
-        let action = Arc::new(Self::new(process, timeout.min(TIMEOUT_MAX), runner)?);
+        let action = Arc::new(Self::new(process, timeout.min(TIMEOUT_MAX), runner, keys)?);
         let timeout = Some(action.timeout + runner.grace + MARGIN);
         let run = move |call| Arc::clone(&action).run(call);
         Ok(PackTool::new(def.clone(), ToolType::Process, timeout, run))
@@ -66,6 +67,7 @@ impl ProcessTool {
         process: &ProcessDef,
         timeout: Duration,
         runner: &Arc<ProgramRunner>,
+        keys: &Secrets,
     ) -> Result<Self, String> {
         let command = process.command.split_first();
         let (program, args) =
@@ -82,7 +84,7 @@ impl ProcessTool {
             program: file.ok_or_else(|| format!("there is no program `{program}`; {missing}"))?,
             args: args.to_vec(),
             timeout,
-            secrets: Secrets::of_env(&process.env),
+            secrets: Secrets::of_env(&process.env).and(keys),
             process: ProcessDef {
                 output_bytes_max: process.output_bytes_max.min(OUTPUT_BYTES_MAX),
                 ..process.clone()
@@ -191,11 +193,9 @@ impl ProcessTool {
                 return Err(ToolFailure::internal(message));
             }
         }
-        let slot = timeout_at(deadline, self.runner.slot()).await;
-        let slot = slot.map_err(|_| {
-            let message = "Too many programs are running; try again later.";
-            ToolFailure::new(ToolErrorClass::Timeout, message)
-        })?;
+        let slot = timeout_at(deadline, self.runner.slot(&call.context.owner)).await;
+        let slot = slot.map_err(|_| ToolFailure::new(ToolErrorClass::Timeout, TOO_MANY))?;
+        let slot = slot.map_err(|_| ToolFailure::internal(TOO_MANY))?;
         // The turn may have been cancelled during the wait; then nothing starts. The session drops
         // the turn and reports its tools.
         let Ok(_part) = call.context.child_tasks.enter() else {
@@ -220,6 +220,7 @@ impl ProcessTool {
     }
 }
 
+const TOO_MANY: &str = "Too many programs are running; try again later.";
 const NO_FOLDER: &str = "The program has no working directory.";
 
 fn limits(limits: ProcessLimits) -> ProgramLimits {

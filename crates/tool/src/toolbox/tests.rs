@@ -10,6 +10,7 @@ use turnwire_event::{Clock, IdGenerator};
 use turnwire_pack::{HttpDef, Pack, PackFiles, ToolDef, ToolKind, ToolMethod, check};
 
 use crate::data_service::{Connector, ConnectorError, NoVerifier};
+use crate::secrets::Secrets;
 use crate::tests::support::{CountingIdGenerator, EventSink, FixedClock, LogCapture, call};
 use crate::toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, build_toolbox};
 
@@ -89,6 +90,7 @@ fn tools(pack: &Pack, names: &[&str]) -> Result<Toolbox, ToolBuildError> {
     let clock: Arc<dyn Clock> = Arc::new(FixedClock(1_000));
     let id_generator: Arc<dyn IdGenerator> = Arc::new(CountingIdGenerator::default());
     let dependencies = ToolDependencies {
+        keys: Secrets::default(),
         connector: connector(pack).expect("a connector"),
         clock,
         id_generator,

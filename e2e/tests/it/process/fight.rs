@@ -11,7 +11,7 @@ use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::ProgramRunner;
 use turnwire_tool::guard::frame::ProgramExit;
 
-use crate::workshop::{GRACE, Shop, WITHIN, row};
+use crate::workshop::{GRACE, ONE_AT_A_TIME, Shop, WITHIN, owner, row};
 
 // R-17
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn interactive_program_attacking_its_guard_is_ended() {
 #[tokio::test]
 async fn server_ends_what_a_guard_cannot() {
     let (mut shop, programs) = (Shop::open(), StubbornPrograms::new());
-    shop.workshop = shop.workshop.with_programs_max(1);
+    shop.workshop = shop.workshop.with_call_limits(ONE_AT_A_TIME);
     let script = "case ${1-} in
         '') (setsid sh \"$0\" out </dev/null >/dev/null 2>&1 &)
             trap '' TERM; ready; while :; do kill -STOP $PPID; done;;
@@ -58,7 +58,8 @@ async fn server_ends_what_a_guard_cannot() {
     assert_eq!(ended.await, StopOutcome::Killed);
     assert_eq!(programs.processes(), [0; 0]);
     assert_eq!(row(guard), None, "the guard is gone too");
-    let next = tokio::time::timeout(WITHIN, shop.workshop.call(shop.script("exit 0"))).await;
+    let next =
+        tokio::time::timeout(WITHIN, shop.workshop.call(&owner(), shop.script("exit 0"))).await;
     let mut next = next.expect("there is room").expect("a guard");
     assert_eq!(next.finished().await.end.exit, ProgramExit::Code(0));
 }
@@ -126,6 +127,11 @@ async fn unprivileged_program_cannot_inspect_its_guard() {
     let script = "ls /proc/$PPID/fd; cat /proc/$PPID/environ; echo looked";
     let mut spec = shop.script(script);
     spec.dir = PathBuf::from("/");
-    let done = plain.call(spec).await.expect("a guard").finished().await;
+    let done = plain
+        .call(&owner(), spec)
+        .await
+        .expect("a guard")
+        .finished()
+        .await;
     assert_eq!(String::from_utf8_lossy(&done.output), "looked\n");
 }

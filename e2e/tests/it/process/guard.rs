@@ -9,7 +9,7 @@ use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::guard::frame::ProgramExit;
 use turnwire_tool::guard::order::ProgramLimits;
 
-use crate::workshop::{GRACE, Shop, WITHIN, row};
+use crate::workshop::{GRACE, Shop, WITHIN, owner, row};
 
 fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -120,7 +120,7 @@ async fn program_gets_input_and_its_exit_code_is_reported() {
     let shop = Shop::open();
     let mut spec = shop.script("cat; echo secret >&2; exit 3");
     spec.input = Some("x".repeat(90_000));
-    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
     let done = guarded.finished().await;
     assert_eq!(done.output, "x".repeat(90_000).as_bytes());
     assert_eq!(done.end.exit, ProgramExit::Code(3));
@@ -141,11 +141,11 @@ async fn program_not_reading_input_blocks_nobody() {
     let input = Some("x".repeat(1_000_000));
     let mut spec = shop.script("exit 0");
     spec.input = input.clone();
-    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
     assert_eq!(guarded.finished().await.end.exit, ProgramExit::Code(0));
     let mut spec = shop.spec(&programs.command(StubbornKind::Silent));
     spec.input = input;
-    let guarded = shop.workshop.call(spec).await.expect("a guard");
+    let guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
     programs.until_ready(1).await;
     let ended = guarded.ended();
     drop(guarded);
@@ -183,7 +183,7 @@ async fn unstartable_program_is_reported_at_once() {
     ];
     for (spec, expected) in cases {
         let debug_text = format!("{spec:?}");
-        let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+        let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
         assert_eq!(guarded.finished().await.end.exit, expected, "{debug_text}");
     }
 }
@@ -195,7 +195,7 @@ async fn server_environment_does_not_reach_a_program() {
     let mut spec = shop.script("env; pwd; cat /proc/$PPID/environ | tr '\\0' '\\n'");
     spec.env = vec![("TOKEN".to_owned(), "given".to_owned())];
     let folder = spec.dir.to_str().expect("text").to_owned();
-    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
     let output = String::from_utf8(guarded.finished().await.output).expect("text");
     let mut lines: Vec<&str> = output.lines().collect();
     lines.sort_unstable();
@@ -221,7 +221,7 @@ async fn resource_limits_apply() {
     let run = async |script: &str, limits: ProgramLimits| {
         let mut spec = shop.script(script);
         spec.limits = limits;
-        let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+        let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
         let done = guarded.finished().await;
         let output = String::from_utf8(done.output).expect("text");
         (done.end.exit, output.trim().to_owned())
@@ -278,7 +278,7 @@ async fn process_crowd_is_killed_at_once() {
         &programs.write("crowd", script),
     ));
     spec.limits = few;
-    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
     let done = guarded.finished().await;
     assert!(
         done.end.too_many_processes && done.end.killed,
@@ -289,7 +289,7 @@ async fn process_crowd_is_killed_at_once() {
     // Within the bound nothing happens to it.
     let mut spec = shop.script("sleep 0.6 & sleep 0.6; wait; echo done");
     spec.limits = few;
-    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
     let done = guarded.finished().await;
     assert_eq!(
         (done.end.exit, done.end.too_many_processes),

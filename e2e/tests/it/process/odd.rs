@@ -12,7 +12,7 @@ use turnwire_tool::ProgramRunner;
 use turnwire_tool::guard::frame::{GuardFrame, HEAD_BYTES, ProgramExit};
 use turnwire_tool::guard::order::{GuardMode, GuardOrder, ProgramLimits};
 
-use crate::workshop::{GRACE, Shop, WITHIN};
+use crate::workshop::{GRACE, Shop, WITHIN, owner};
 
 /// What a guard writes to the server, as it is.
 fn frames(mut bytes: &[u8]) -> Vec<GuardFrame> {
@@ -86,10 +86,18 @@ os.execv(sys.argv[1], sys.argv[1:])";
     let guard = ["python3", "-c", script].map(OsString::from);
     let guard = [&guard[..], &[binary().into(), "__guard".into()]].concat();
     let deaf = ProgramRunner::new(shop.dir.path().join("work"), guard, GRACE);
-    let mut guarded = deaf.call(shop.script("exit 3")).await.expect("a guard");
+    let mut guarded = deaf
+        .call(&owner(), shop.script("exit 3"))
+        .await
+        .expect("a guard");
     assert_eq!(guarded.finished().await.end.exit, ProgramExit::Code(3));
     let spec = shop.spec(&programs.command(StubbornKind::Leaver));
-    let done = deaf.call(spec).await.expect("a guard").finished().await;
+    let done = deaf
+        .call(&owner(), spec)
+        .await
+        .expect("a guard")
+        .finished()
+        .await;
     assert_eq!(
         (done.end.exit, done.end.descendants),
         (ProgramExit::Code(0), 1)
@@ -133,7 +141,7 @@ async fn other_processes_of_the_user_do_not_count() {
     let shop = Shop::open();
     let mut spec = shop.script("grep '^Max processes' /proc/self/limits");
     spec.limits.processes = Some(4);
-    let mut guarded = shop.workshop.call(spec).await.expect("a guard");
+    let mut guarded = shop.workshop.call(&owner(), spec).await.expect("a guard");
     let output = String::from_utf8(guarded.finished().await.output).expect("text");
     let own = std::fs::read_to_string("/proc/self/limits").expect("limits");
     let own = own.lines().find(|line| line.starts_with("Max processes"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms, shell};
 
-use crate::workshop::{WITHIN, at, row, spec};
+use crate::workshop::{WITHIN, at, owner, row, spec};
 
 const DIR: &str = "TURNWIRE_TEST_DIR";
 /// The file with the scripts to run. As an environment variable, it would give the server the mark
@@ -33,7 +33,12 @@ async fn server_with_programs_helper() {
     let (mut calls, mut talks) = (Vec::new(), Vec::new());
     for script in scripts.lines() {
         let spec = spec(&workshop, &shell(script.as_ref()));
-        calls.push(workshop.call(spec.clone()).await.expect("a guard"));
+        calls.push(
+            workshop
+                .call(&owner(), spec.clone())
+                .await
+                .expect("a guard"),
+        );
         talks.push(workshop.pipe(spec).await.expect("a guard"));
     }
     println!("running {} {}", calls.len(), talks.len());

@@ -20,7 +20,7 @@ use turnwire_pack::{
 };
 use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::{
-    Connector, ItemStore, NoVerifier, Tool, ToolBuildError, ToolContext, ToolDependencies,
+    Connector, ItemStore, NoVerifier, Secrets, Tool, ToolBuildError, ToolContext, ToolDependencies,
     ToolFailure, ToolInvocation, build_toolbox,
 };
 
@@ -129,6 +129,7 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<ToolFixture,
     let Shop { dir, workshop } = shop;
     let workshop = Arc::new(workshop);
     let dependencies = ToolDependencies {
+        keys: Secrets::default(),
         connector: Arc::new(connector.expect("a connector")),
         clock: Arc::new(Unused),
         id_generator: Arc::new(Unused),

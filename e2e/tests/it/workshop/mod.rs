@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use turnwire_event::{SessionId, Ulid};
+use turnwire_event::{Owner, SessionId, TenantId, Ulid};
+use turnwire_fair::FairLimits;
 use turnwire_testkit::server::binary;
 use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms, shell};
 use turnwire_tool::ProgramRunner;
@@ -16,6 +17,22 @@ use turnwire_tool::runner::{GuardedProgram, ProgramSpec};
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// Far beyond the grace, for a machine that does much else.
 pub(crate) const WITHIN: Duration = Duration::from_secs(20);
+
+/// One program at a time.
+pub(crate) const ONE_AT_A_TIME: FairLimits = FairLimits {
+    total: 1,
+    per_owner: 1,
+    waiting: 10,
+    waiting_per_owner: 10,
+};
+
+/// The owner of all programs of a workshop.
+pub(crate) fn owner() -> Owner {
+    Owner {
+        tenant: TenantId(0),
+        principal: "user-42".parse().expect("a principal"),
+    }
+}
 
 /// A workshop in a folder of its own.
 pub(crate) struct Shop {
@@ -51,7 +68,7 @@ impl Shop {
         kind: StubbornKind,
     ) -> GuardedProgram {
         let spec = self.spec(&programs.command(kind));
-        let guarded = self.workshop.call(spec).await.expect("a guard");
+        let guarded = self.workshop.call(&owner(), spec).await.expect("a guard");
         programs.until_ready(kind.processes()).await;
         guarded
     }
@@ -63,7 +80,7 @@ impl Shop {
         script: &str,
     ) -> GuardedProgram {
         let spec = self.spec(&shell(&programs.write("own", script)));
-        self.workshop.call(spec).await.expect("a guard")
+        self.workshop.call(&owner(), spec).await.expect("a guard")
     }
 }
 

@@ -63,6 +63,23 @@ async fn steady_pings_end_at_the_total_timeout() {
     );
 }
 
+/// Pings and events without output end an idle time, but not the time without a part of the answer.
+#[tokio::test]
+async fn steady_pings_without_output_end_at_the_silence_timeout() {
+    let timeouts = CallTimeouts {
+        silence: 5 * SHORT,
+        ..NO_TIMEOUT
+    };
+    for ping in [": p\n", "data: ping\n\n"] {
+        let mut steps = vec![head(), chunk("data: say a\n\n")];
+        for _ in 0..10_000 {
+            steps.extend([chunk(ping), ServerStep::Pause(SHORT / 20)]);
+        }
+        let expected = [text("a"), transient(LlmErrorClass::Timeout)];
+        assert_eq!(collect_steps(steps, timeouts).await, expected, "{ping:?}");
+    }
+}
+
 #[tokio::test]
 async fn slow_consumer_does_not_cause_an_idle_timeout() {
     let steps = vec![

@@ -87,6 +87,8 @@ fn bind(guard: &str) -> io::Result<()> {
     // Executing a program with other privileges resets the parent death signal.
     rustix::thread::set_no_new_privs(true)?;
     drop_inspection_privilege();
+    // The guard goes without huge pages to be small; its program need not. May be forbidden.
+    let _ = rustix::thread::disable_transparent_huge_pages(false);
     // May be forbidden; then the system chooses.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     Ok(())

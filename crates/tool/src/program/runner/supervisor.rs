@@ -16,7 +16,7 @@ use futures_util::StreamExt as _;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::net::UnixStream;
 use tokio::process::Child;
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::codec::LengthDelimitedCodec;
 use turnwire_event::code::StopOutcome;
@@ -141,7 +141,7 @@ impl GuardSupervisor {
         input: Option<BoxFuture<'static, ()>>,
         output_bytes_max: usize,
         grace: Duration,
-        slot: OwnedSemaphorePermit,
+        slot: impl Send + 'static,
     ) -> io::Result<GuardedProgram> {
         let guard = child.id().and_then(pid);
         let guard = guard.ok_or(io::ErrorKind::BrokenPipe)?;

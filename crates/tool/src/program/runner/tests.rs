@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use turnwire_event::{SessionId, Ulid};
+use turnwire_event::{SessionId, TenantId, Ulid};
 
 use super::*;
 use crate::program::guard::frame::{ProgramEnded, ProgramExit};
@@ -17,6 +17,22 @@ fn runner(guard: &[&str]) -> (ProgramRunner, PathBuf) {
     let guard = guard.iter().map(OsString::from).collect();
     let runner = ProgramRunner::new(dir.clone(), guard, Duration::from_millis(200));
     (runner, dir)
+}
+
+fn owner() -> Owner {
+    Owner {
+        tenant: TenantId(0),
+        principal: "user-42".parse().expect("a principal"),
+    }
+}
+
+fn one_at_a_time() -> FairLimits {
+    FairLimits {
+        total: 1,
+        per_owner: 1,
+        waiting: 10,
+        waiting_per_owner: 10,
+    }
 }
 
 fn spec() -> ProgramSpec {
@@ -91,7 +107,7 @@ fn debug_of_a_spec_has_no_secrets() {
 async fn missing_guard_is_a_start_error() {
     for guard in [&["/no/such/guard"][..], &[]] {
         let (runner, _) = runner(guard);
-        let error = runner.call(spec()).await.expect_err("no guard");
+        let error = runner.call(&owner(), spec()).await.expect_err("no guard");
         assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
     }
 }
@@ -107,7 +123,7 @@ async fn guard_that_dies_or_sends_garbage_ends_the_program() {
     ];
     for script in scripts {
         let (runner, _) = runner(&["/bin/sh", "-c", script]);
-        let mut program = runner.call(spec()).await.expect("a process");
+        let mut program = runner.call(&owner(), spec()).await.expect("a process");
         let finished = program.finished().await;
         assert_eq!(
             finished.end,
@@ -121,15 +137,16 @@ async fn guard_that_dies_or_sends_garbage_ends_the_program() {
 #[tokio::test]
 async fn piped_programs_do_not_use_the_slots_of_calls() {
     let (runner, _) = runner(&["/bin/sh", "-c", "read order; read end"]);
-    let runner = runner.with_programs_max(1);
+    let runner = runner.with_call_limits(one_at_a_time());
     let piped = runner.pipe(spec()).await.expect("a process");
-    let called = tokio::time::timeout(Duration::from_secs(20), runner.call(spec())).await;
+    let called = tokio::time::timeout(Duration::from_secs(20), runner.call(&owner(), spec())).await;
     let called = called.expect("there is room").expect("a process");
     // One more of each waits until there is room.
-    let next = tokio::time::timeout(Duration::from_millis(100), runner.call(spec())).await;
+    let next =
+        tokio::time::timeout(Duration::from_millis(100), runner.call(&owner(), spec())).await;
     assert!(next.is_err());
     drop(called);
-    let next = tokio::time::timeout(Duration::from_secs(20), runner.call(spec())).await;
+    let next = tokio::time::timeout(Duration::from_secs(20), runner.call(&owner(), spec())).await;
     next.expect("there is room").expect("a process");
     drop(piped);
 }
@@ -142,8 +159,8 @@ async fn hanging_guard_is_killed_and_its_slot_released() {
     let file = dir.join("descendant");
     let path = file.to_str().expect("plain letters");
     let (runner, _) = runner(&["/bin/sh", "-c", script, path]);
-    let runner = runner.with_programs_max(1);
-    let program = runner.call(spec()).await.expect("a process");
+    let runner = runner.with_call_limits(one_at_a_time());
+    let program = runner.call(&owner(), spec()).await.expect("a process");
     let descendant = loop {
         match fs::read_to_string(&file) {
             Ok(pid) if pid.ends_with('\n') => break pid.trim().to_owned(),
@@ -157,7 +174,7 @@ async fn hanging_guard_is_killed_and_its_slot_released() {
         let state = fs::read_to_string(format!("/proc/{descendant}/stat")).unwrap_or_default();
         assert!(state.is_empty() || state.contains(") Z "), "{state}");
     }
-    let next = tokio::time::timeout(Duration::from_secs(20), runner.call(spec())).await;
+    let next = tokio::time::timeout(Duration::from_secs(20), runner.call(&owner(), spec())).await;
     drop(next.expect("there is room").expect("a process"));
     fs::remove_dir_all(dir).expect("cleaned");
 }
@@ -173,7 +190,7 @@ async fn guard_that_stays_after_its_end_frame_is_killed() {
     fs::write(&file, end).expect("a file");
     let path = file.to_str().expect("plain letters");
     let (runner, _) = runner(&["/bin/sh", "-c", "cat \"$0\"; exec sleep 600", path]);
-    let mut program = runner.call(spec()).await.expect("a process");
+    let mut program = runner.call(&owner(), spec()).await.expect("a process");
     assert_eq!(program.finished().await.end.exit, ProgramExit::Code(0));
     if cfg!(target_os = "linux") {
         let guard = PathBuf::from(format!("/proc/{}", program.id()));

@@ -38,11 +38,17 @@ fn build(process: ProcessDef) -> Result<PackTool, String> {
         approval: true,
         progress_status: None,
     };
-    ProcessTool::build(&def, &process, &runner())
+    ProcessTool::build(&def, &process, &runner(), &Secrets::default())
 }
 
 fn action(process: &ProcessDef) -> ProcessTool {
-    ProcessTool::new(process, Duration::from_secs(1), &runner()).expect("a tool")
+    ProcessTool::new(
+        process,
+        Duration::from_secs(1),
+        &runner(),
+        &Secrets::default(),
+    )
+    .expect("a tool")
 }
 
 fn finished(exit: ProgramExit, output: &[u8]) -> FinishedProgram {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use turnwire_dial::JsonResponse;
+use turnwire_event::Owner;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{DataService, Enricher, ToolKind};
 
@@ -90,7 +91,7 @@ impl ToolFixture {
         let transport = Arc::clone(&played);
         let connector = connector("http://127.0.0.1:1", |_| {
             let played = Arc::clone(&transport);
-            Ok(Arc::new(move |request| played.send(request)))
+            Ok(Arc::new(move |_: &Owner, request| played.send(request)))
         });
         Self {
             tool: enricher_tool(def, &connector),
