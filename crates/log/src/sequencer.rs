@@ -318,6 +318,11 @@ impl Sequencer {
         self.committed(self.last().seq).await
     }
 
+    /// Resolves when the session is closed.
+    pub async fn closed(&self) {
+        let _ = self.wait(|_| false).await;
+    }
+
     /// Resolves when the outbox is below its [`OutboxBounds`].
     pub async fn ready(&self) -> Result<(), SequencerError> {
         self.wait(|state| !state.outbox.is_full(self.bounds)).await

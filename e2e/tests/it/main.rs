@@ -13,4 +13,5 @@ mod parsers;
 mod process;
 mod server;
 mod session;
+mod store;
 mod workers;

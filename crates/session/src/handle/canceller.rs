@@ -175,8 +175,11 @@ impl TurnCanceller {
         let live = self.core.open(owner, row.session_id).await?;
         let ended = live.turn_ended(id);
         let durable = async {
-            ended.cancelled().await;
-            live.sequencer.all_committed().await
+            tokio::select! {
+                () = ended.cancelled() => Ok(live.sequencer.all_committed().await?),
+                // A deleted session is gone, whatever its turn still waits for.
+                () = live.sequencer.closed() => Err(Error::SessionNotFound),
+            }
         };
         let Ok(durable) = tokio::time::timeout(timeout, durable).await else {
             return Ok(None);

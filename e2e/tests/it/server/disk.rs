@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use hyper::Method;
 use serde_json::json;
 use turnwire_e2e::load;
 use turnwire_e2e::server_fixture::ServerFixture;
@@ -213,10 +214,61 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
         .expect("an answer");
     assert_eq!(still.status, 507, "{}", still.body);
 
+    // A deletion is refused like a turn, within bounded time, and deletes nothing.
+    let path = format!("/sessions/{stalled}");
+    let refused = api.send(Method::DELETE, &path, None).await;
+    let refused = refused.expect("an answer");
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (507, "storage_full")
+    );
+    assert!(!refused.header("retry-after").is_empty());
+    let kept = api.get(&format!("{path}/events")).await.expect("an answer");
+    assert_eq!(kept.status, 200, "{}", kept.body);
+
     // Room again: the same process takes turns again.
     disk.free();
     let accepted = until_answered(&fixture, 202).await;
     let accepted: AcceptedSubmit = serde_json::from_str(&accepted.body).expect("an accepted turn");
     api.ended(accepted.turn_id).await.expect("an end");
     load::check_history(api, &[fixture.session, busy, stalled]).await;
+    let deleted = api.send(Method::DELETE, &path, None).await;
+    assert_eq!(deleted.expect("an answer").status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deletion_that_finds_the_disk_full_is_answered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = SmallDisk::mount(&folder.path().join("home"), 48);
+    let options = ServerOptions {
+        home: Some(disk.0.clone()),
+        ..ServerOptions::script(script())
+    };
+    let fixture = ServerFixture::new(options).await;
+    let api = &fixture.api;
+    let path = format!("/sessions/{}", fixture.session);
+    // Nothing else is written, so that a deletion is the first to notice.
+    disk.fill();
+    let answer = api.send(Method::DELETE, &path, None).await;
+    let answer = answer.expect("an answer");
+    assert!([204, 507].contains(&answer.status), "{}", answer.body);
+    let found = api.get(&path).await.expect("an answer").status;
+    match answer.status {
+        204 => assert_eq!(found, 404),
+        _ => assert_eq!(found, 200, "nothing is deleted"),
+    }
+    disk.free();
+    if answer.status == 507 {
+        let started = Instant::now();
+        while api
+            .send(Method::DELETE, &path, None)
+            .await
+            .expect("an answer")
+            .status
+            != 204
+        {
+            assert!(started.elapsed() < Duration::from_secs(15));
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
 }
