@@ -17,6 +17,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 pub struct HttpConnection {
     stream: BufReader<TcpStream>,
     server: SocketAddr,
+    /// The header line of its owner; empty for the default owner.
+    owner: String,
 }
 
 impl HttpConnection {
@@ -28,6 +30,15 @@ impl HttpConnection {
         Ok(Self {
             stream: BufReader::new(stream),
             server,
+            owner: String::new(),
+        })
+    }
+
+    /// Opens a connection whose requests are those of `principal`.
+    pub fn connect_as(server: SocketAddr, principal: &str) -> io::Result<Self> {
+        Ok(Self {
+            owner: format!("X-Turnwire-Principal: {principal}\r\n"),
+            ..Self::connect(server)?
         })
     }
 
@@ -93,8 +104,14 @@ impl HttpConnection {
     }
 
     fn post(&mut self, path: &str, body: &str, wanted: u16) -> io::Result<Value> {
-        let request = Self::post_bytes(self.server, path, body);
-        self.call(&request, wanted)
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\n{}Content-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.server,
+            self.owner,
+            body.len()
+        );
+        self.call(request.as_bytes(), wanted)
     }
 
     /// The server's metrics, as Prometheus text.
@@ -128,8 +145,8 @@ impl HttpConnection {
     /// Waits until a turn has ended.
     pub fn await_turn(&mut self, turn: &str) -> io::Result<()> {
         let request = format!(
-            "GET /turns/{turn} HTTP/1.1\r\nHost: {}\r\n\r\n",
-            self.server
+            "GET /turns/{turn} HTTP/1.1\r\nHost: {}\r\n{}\r\n",
+            self.server, self.owner
         );
         for _ in 0..3_000 {
             let state = text(&self.call(request.as_bytes(), 200)?, "state")?;
@@ -152,8 +169,8 @@ impl HttpConnection {
     /// Asks for a fresh attach address and steps up to a WebSocket on a connection of its own.
     pub fn attach(&mut self, session: &str) -> io::Result<TcpStream> {
         let request = format!(
-            "GET /sessions/{session} HTTP/1.1\r\nHost: {}\r\n\r\n",
-            self.server
+            "GET /sessions/{session} HTTP/1.1\r\nHost: {}\r\n{}\r\n",
+            self.server, self.owner
         );
         let url = text(&self.call(request.as_bytes(), 200)?, "ws_url")?;
         let path = url

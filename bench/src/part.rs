@@ -7,6 +7,7 @@ pub mod append;
 pub mod chat;
 pub mod dispatch;
 pub mod fanout;
+pub mod growth;
 pub mod idle;
 pub mod models;
 pub mod replay;
@@ -83,11 +84,13 @@ pub enum BenchPart {
     Stop,
     Idle,
     IdleSse,
+    /// Bytes on disk and in memory of sessions, turns, deltas and events.
+    Growth,
 }
 
 impl BenchPart {
     /// All parts in the order of the report.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Fanout,
         Self::Sse,
         Self::Append,
@@ -99,6 +102,7 @@ impl BenchPart {
         Self::Stop,
         Self::Idle,
         Self::IdleSse,
+        Self::Growth,
     ];
 
     /// Whether it measures the release binary, and not only what this program links.
@@ -111,7 +115,8 @@ impl BenchPart {
             | Self::Models
             | Self::Stop
             | Self::Idle
-            | Self::IdleSse => true,
+            | Self::IdleSse
+            | Self::Growth => true,
             Self::Fanout | Self::Sse | Self::Append => false,
         }
     }
@@ -131,6 +136,7 @@ impl BenchPart {
             Self::Stop => stop::run(bench),
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),
+            Self::Growth => growth::run(bench),
         }?;
         Ok(ReportSection {
             others: CpuUsage::now()?.others_since(before),
