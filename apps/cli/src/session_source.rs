@@ -12,11 +12,14 @@ use turnwire_event::{Message, MessageId, Position, Seq, SessionId, TurnId};
 use turnwire_log::chain::ChainHash;
 use turnwire_log::sqlite::SqliteStore;
 use turnwire_log::{
-    EventSelection, Log as _, LogTail, MessageRecords as _, MessageView, ReadError,
+    EventSelection, Log as _, LogTail, MessageRecords as _, MessageView, PageBounds, ReadError,
 };
 
 /// The number of events or messages in a page.
 const PAGE: usize = 200;
+
+/// Bytes of messages that are read from a data folder at once.
+const PAGE_BYTES: usize = 4 << 20;
 
 /// A server or a data folder.
 pub(crate) enum SessionSource {
@@ -102,16 +105,26 @@ impl SessionSource {
         loop {
             let (page, next) = match self {
                 Self::Server(client) => {
-                    let page = client.records(session).messages(before, Some(PAGE)).await?;
+                    let records = client.records(session);
+                    let mut page = records.messages(before, Some(PAGE)).await?;
+                    for message in &mut page.messages {
+                        if message.omitted_bytes.is_some() {
+                            *message = records.message(message.id).await?;
+                        }
+                    }
                     (page.messages, page.next)
                 }
                 Self::Folder(store) => {
                     let upto = tail(store, session)?.position();
                     let view = MessageView::Orchestrator;
-                    let page = store.messages(session, view, upto, before, PAGE)?;
-                    let page: Vec<_> = page.into_iter().map(|stored| stored.message).collect();
-                    let next = page.first().filter(|_| page.len() == PAGE).map(|m| m.id);
-                    (page, next)
+                    let bounds = PageBounds {
+                        rows: PAGE,
+                        bytes: PAGE_BYTES,
+                    };
+                    let page = store.messages(session, view, upto, before, bounds)?;
+                    let oldest = page.rows.first().filter(|_| page.has_more);
+                    let next = oldest.map(|message| message.id);
+                    (page.rows, next)
                 }
             };
             let selects = |message: &Message| turn.is_none_or(|turn| message.turn_id == turn);

@@ -7,11 +7,20 @@ use turnwire_wire::rest::approval::{
 
 use crate::client::Client;
 use crate::error::Result;
+use crate::rest::with_query;
 
 impl Client {
-    /// The approvals that a turn has requested, with the decisions so far.
+    /// The approvals that a turn has requested, with the decisions so far, of all pages.
     pub async fn approvals(&self, id: TurnId) -> Result<ApprovalList> {
-        self.http.get(&format!("/turns/{id}/approvals")).await
+        let path = format!("/turns/{id}/approvals");
+        let mut list: ApprovalList = self.http.get(&path).await?;
+        while let Some(after) = list.next.take() {
+            let after = [("after", Some(after.to_string()))];
+            let page: ApprovalList = self.http.get(&with_query(&path, after)).await?;
+            list.approvals.extend(page.approvals);
+            list.next = page.next;
+        }
+        Ok(list)
     }
 
     /// One approval of a turn, with the whole input of its tool.

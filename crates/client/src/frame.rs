@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use turnwire_event::{Event, EventType, Message, Position, SessionId, TurnId};
+use turnwire_event::{Event, EventType, Message, MessageId, Position, SessionId, TurnId};
 use turnwire_wire::session::SessionPositions;
 
 use crate::error::{Error, Result};
@@ -59,6 +59,8 @@ pub struct SnapshotFrame {
     pub messages: Vec<Message>,
     /// The number of messages whose format this client does not know.
     pub unreadable: usize,
+    /// The `before` of the page with older messages, or `None` if there are none.
+    pub next: Option<MessageId>,
 }
 
 /// A frame of the server: `kind` decides which of the other fields it has.
@@ -84,6 +86,7 @@ pub(crate) struct ServerFrame<'a> {
     /// Of a `snapshot`, with `messages` and `snapshot_at_event_id`.
     session: Value,
     messages: Vec<Value>,
+    next: Option<MessageId>,
     snapshot_at_event_id: Option<Position>,
 }
 
@@ -133,6 +136,7 @@ impl<'a> ServerFrame<'a> {
             session: self.session,
             messages,
             unreadable,
+            next: self.next,
         })
     }
 }

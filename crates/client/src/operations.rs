@@ -3,7 +3,7 @@
 use turnwire_event::UtcDay;
 use turnwire_wire::rest::health::HealthReport;
 use turnwire_wire::rest::status_event::StatusEvents;
-use turnwire_wire::rest::usage::UsageReport;
+use turnwire_wire::rest::usage::{UsageCursor, UsageReport};
 
 use crate::client::Client;
 use crate::error::Result;
@@ -29,12 +29,31 @@ impl Client {
     /// the server applies.
     pub async fn usage(&self, from: Option<UtcDay>, to: Option<UtcDay>) -> Result<UsageReport> {
         let text = |day: UtcDay| day.to_string();
-        let path = with_query("/usage", [("from", from.map(text)), ("to", to.map(text))]);
-        self.http.get(&path).await
+        let page = async |from, to, after: Option<UsageCursor>| -> Result<UsageReport> {
+            let after = after.map(|after| after.to_string());
+            let query = [("from", from), ("to", to), ("after", after)];
+            self.http.get(&with_query("/usage", query)).await
+        };
+        let mut report = page(from.map(text), to.map(text), None).await?;
+        while let Some(after) = report.next.take() {
+            // The days that the server chose: its clock may pass midnight between two pages.
+            let days = (Some(report.from.to_string()), Some(report.to.to_string()));
+            let more = page(days.0, days.1, Some(after)).await?;
+            report.rows.extend(more.rows);
+            report.next = more.next;
+        }
+        Ok(report)
     }
 
     /// The status ids that agents may emit as progress, with their texts.
     pub async fn status_events(&self) -> Result<StatusEvents> {
-        self.http.get("/status-events").await
+        let mut list: StatusEvents = self.http.get("/status-events").await?;
+        while let Some(after) = list.next.take() {
+            let path = with_query("/status-events", [("after", Some(after))]);
+            let page: StatusEvents = self.http.get(&path).await?;
+            list.status_events.extend(page.status_events);
+            list.next = page.next;
+        }
+        Ok(list)
     }
 }

@@ -70,6 +70,13 @@ impl SessionRecords<'_> {
         })
     }
 
+    /// A message with all of its content: a list leaves the content of large ones
+    /// [out](Message::omitted_bytes).
+    pub async fn message(&self, id: MessageId) -> Result<Message> {
+        let path = self.path("messages");
+        self.http.get(&format!("{path}/{id}")).await
+    }
+
     /// A page of the log that [`EventPageQuery`] selects, each event with the bytes that the log
     /// stores.
     pub async fn events(&self, query: EventPageQuery) -> Result<EventList> {

@@ -68,6 +68,10 @@ pub struct Message {
     pub role: Role,
     pub status: MessageStatus,
     pub content: Vec<ContentBlock>,
+    /// The bytes of content and metadata that a list or a snapshot leaves out because they exceed it;
+    /// `GET /sessions/{id}/messages/{message_id}` has them. Absent if nothing is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
     /// The model that produced the message; `None` for other roles.
     pub model: Option<String>,
     pub stop_reason: Option<StopReason>,
@@ -83,6 +87,13 @@ pub struct Message {
 }
 
 impl Message {
+    /// Leaves out content and metadata of `bytes` in all.
+    pub fn omit_content(&mut self, bytes: u64) {
+        self.content = Vec::new();
+        self.metadata = Map::new();
+        self.omitted_bytes = Some(bytes);
+    }
+
     /// The concatenated text of all text blocks.
     pub fn text(&self) -> String {
         self.content

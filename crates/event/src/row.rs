@@ -151,6 +151,7 @@ impl NewMessage {
             status: MessageStatus::Complete,
             content: self.content,
             model: None,
+            omitted_bytes: None,
             stop_reason: None,
             usage: None,
             created_at,

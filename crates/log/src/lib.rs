@@ -43,8 +43,8 @@ pub use maintenance::{
 };
 pub use record::{EventRecord, LeaseTerm, LogTail, SessionAppend, StoredEvent};
 pub use records::{
-    ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, Records, SessionRecords,
-    StatusCount, TurnRecords, is_display_only,
+    ApprovalRecords, CallRecords, DailyUsage, LISTED_PATH_BYTES_MAX, MessageRecords, MessageView,
+    PageBounds, Records, RowPage, SessionRecords, StatusCount, TurnRecords, is_display_only,
 };
 pub use selection::EventSelection;
 pub use sequencer::{

@@ -3,8 +3,9 @@
 //! - Row changes are written by [`Log::append`](crate::Log::append), in the transaction of their
 //!   event; a record never shows a change whose event is not durable.
 //! - Reads see every append that returned before they began.
-//! - Lists that take `before` are pages, newest first: rows with a smaller id than `before`, at
-//!   most `limit`.
+//! - Lists that take `before` are pages, newest first: rows with a smaller id than `before`, within
+//!   [`PageBounds`]. A page ends where its rows or its bytes are used up, and the rows behind that
+//!   are not read.
 //! - Calls block, as those of [`Log`](crate::Log).
 
 use turnwire_event::row::{
@@ -12,13 +13,45 @@ use turnwire_event::row::{
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    CallId, ContentBlock, MessageId, Owner, Position, Role, SessionId, TenantId, Timestamp,
-    TokenUsage, ToolUseId, TurnId, UtcDay,
+    CallId, ContentBlock, Message, MessageId, Owner, Position, Role, SessionId, TenantId,
+    Timestamp, TokenUsage, ToolUseId, TurnId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
 
-/// Sessions by owner and by parent.
+/// The bounds of a page: it ends at the one that is reached first. The first row of a list is in its
+/// page however large it is, so that following pages always comes to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageBounds {
+    pub rows: usize,
+    /// The sum over the rows of the bytes that are read from them.
+    pub bytes: usize,
+}
+
+impl PageBounds {
+    /// The `LIMIT` of a query for the page and one row behind it.
+    pub(crate) fn query_limit(self) -> i64 {
+        i64::try_from(self.rows).map_or(i64::MAX, |rows| rows.saturating_add(1))
+    }
+}
+
+impl From<usize> for PageBounds {
+    /// A page of this many rows of any size.
+    fn from(rows: usize) -> Self {
+        let bytes = usize::MAX;
+        Self { rows, bytes }
+    }
+}
+
+/// The rows of a page, and whether the list goes on behind them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowPage<T> {
+    pub rows: Vec<T>,
+    pub has_more: bool,
+}
+
+/// Sessions by owner and by parent. Lists leave out [`metadata`](SessionRow::metadata), which may be
+/// as large as everything else together, and a `workspace_path` above [`LISTED_PATH_BYTES_MAX`].
 pub trait SessionRecords: Send + Sync + 'static {
     /// Returns a session, or `None` if it does not exist or was deleted.
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError>;
@@ -28,17 +61,21 @@ pub trait SessionRecords: Send + Sync + 'static {
         &self,
         owner: &Owner,
         before: Option<SessionId>,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, ReadError>;
+        bounds: PageBounds,
+    ) -> Result<RowPage<SessionRow>, ReadError>;
 
     /// Returns a page of the worker sessions of `parent`.
     fn workers(
         &self,
         parent: SessionId,
         before: Option<SessionId>,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, ReadError>;
+        bounds: PageBounds,
+    ) -> Result<RowPage<SessionRow>, ReadError>;
 }
+
+/// The longest `workspace_path` in a list, in bytes: the most that a server can be set to accept.
+/// Databases of older releases may have longer ones.
+pub const LISTED_PATH_BYTES_MAX: usize = 65_536;
 
 /// Turns: queued, running and ended, and the idempotency keys they were submitted with.
 pub trait TurnRecords: Send + Sync + 'static {
@@ -50,8 +87,8 @@ pub trait TurnRecords: Send + Sync + 'static {
         &self,
         session: SessionId,
         before: Option<TurnId>,
-        limit: usize,
-    ) -> Result<Vec<TurnRow>, ReadError>;
+        bounds: PageBounds,
+    ) -> Result<RowPage<TurnRow>, ReadError>;
 
     /// Returns every turn, of any session, that has started and not ended.
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError>;
@@ -84,16 +121,19 @@ pub trait ApprovalRecords: Send + Sync + 'static {
 
 /// Messages, in the order of their completion, as each [`MessageView`] shows them.
 pub trait MessageRecords: Send + Sync + 'static {
-    /// Returns the newest `limit` messages that were complete at `upto` and completed before the
-    /// message `before`, oldest first.
+    /// Returns a page of the messages that were complete at `upto` and completed before the message
+    /// `before`, oldest first: the newest that are within `bounds`. For [`MessageView::Clients`] a
+    /// message that exceeds the bytes of `bounds` alone is
+    /// [without its content](Message::omitted_bytes), and provider state is left out; the other
+    /// views have both.
     fn messages(
         &self,
         session: SessionId,
         view: MessageView<'_>,
         upto: Position,
         before: Option<MessageId>,
-        limit: usize,
-    ) -> Result<Vec<StoredMessage>, ReadError>;
+        bounds: PageBounds,
+    ) -> Result<RowPage<Message>, ReadError>;
 
     /// Returns the messages that completed in (`after`, `upto`], oldest first.
     fn messages_since(
@@ -139,8 +179,8 @@ pub trait CallRecords: Send + Sync + 'static {
         &self,
         session: SessionId,
         before: Option<ToolUseId>,
-        limit: usize,
-    ) -> Result<Vec<ToolCallRow>, ReadError>;
+        bounds: PageBounds,
+    ) -> Result<RowPage<ToolCallRow>, ReadError>;
 
     /// Returns a turn's tool calls, oldest first.
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError>;
@@ -150,8 +190,8 @@ pub trait CallRecords: Send + Sync + 'static {
         &self,
         session: SessionId,
         before: Option<CallId>,
-        limit: usize,
-    ) -> Result<Vec<LlmCallRow>, ReadError>;
+        bounds: PageBounds,
+    ) -> Result<RowPage<LlmCallRow>, ReadError>;
 
     /// Returns the usage of one tenant, or of all, from the first of `days` to the last, ordered by
     /// day, tenant and model; at most `limit` rows.

@@ -55,6 +55,15 @@ impl RequestFault {
         Ok(())
     }
 
+    /// Returns an [`invalid`](Self::invalid) fault if a field of `bytes` has more than `max`.
+    pub fn check_bytes(field: &str, bytes: usize, max: usize) -> Result<(), Self> {
+        if bytes > max {
+            let rule = format!("has {bytes} bytes and may have {max}");
+            return Err(Self::invalid(field, rule).with("limit_bytes", max));
+        }
+        Ok(())
+    }
+
     /// Adds a member to the problem.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {

@@ -12,6 +12,6 @@ pub(crate) mod submit;
 
 pub use body::JsonBody;
 pub use identity::Identity;
-pub use path::{ApprovalPath, SessionPath, TurnPath};
+pub use path::{ApprovalPath, MessagePath, SessionPath, TurnPath};
 pub use query::{ListPage, QueryParams};
 pub use trace::RequestTrace;

@@ -53,4 +53,6 @@ pub use submit::request::{
 pub use turn::approval::paused_turn::ApprovalDecision;
 pub use turn::cancel::disconnect::{StreamGuard, WatchGuard};
 pub use turn::cancel::request::CancelOutcome;
-pub use turnwire_log::{DailyUsage, PieceBudget, StatusCount, StoredEvent};
+pub use turnwire_log::{
+    DailyUsage, LISTED_PATH_BYTES_MAX, PageBounds, PieceBudget, StatusCount, StoredEvent,
+};

@@ -6,6 +6,7 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
+pub mod budget;
 pub mod problem;
 pub mod rest;
 pub mod session;

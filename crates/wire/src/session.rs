@@ -15,8 +15,8 @@ pub mod client;
 pub use client::{ClientFrame, ClientFrameError};
 pub use close::{ReconnectAdvice, SessionCloseReason};
 pub use server::{
-    SessionPositions, SubscribeAck, write_ack, write_event, write_ping, write_pong, write_snapshot,
-    write_subscribe_error,
+    SessionPositions, SnapshotFrame, SubscribeAck, write_ack, write_event, write_ping, write_pong,
+    write_snapshot, write_subscribe_error,
 };
 pub use subscribe::{
     SINCE_SESSIONS_MAX, SinceCursor, SubscribeCode, SubscribeError, SubscribeFrame,

@@ -1,6 +1,7 @@
 //! The process: start, crash, disk, limits, pages.
 
 mod browser;
+mod budgets;
 mod disk;
 mod drain;
 mod durability;

@@ -49,8 +49,13 @@ fn written(example: &Value) -> Value {
         "snapshot" => {
             let summary: SessionSummary = of(&example["session"]);
             let messages: Vec<Message> = of(&example["messages"]);
-            let at = of(&example["snapshot_at_event_id"]);
-            session::write_snapshot(&summary, &messages, at, &mut out);
+            let snapshot = session::SnapshotFrame {
+                session: &summary,
+                messages: &messages,
+                next: of(&example["next"]),
+                snapshot_at_event_id: of(&example["snapshot_at_event_id"]),
+            };
+            session::write_snapshot(&snapshot, &mut out);
         }
         "ping" => {
             let nonce: String = of(&example["nonce"]);

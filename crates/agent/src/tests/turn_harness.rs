@@ -248,6 +248,7 @@ pub(super) fn message(turn: u128, role: Role, content: Vec<ContentBlock>) -> Mes
         status: MessageStatus::Complete,
         content,
         model: None,
+        omitted_bytes: None,
         stop_reason: None,
         usage: None,
         created_at: Timestamp::default(),

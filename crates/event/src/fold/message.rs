@@ -225,14 +225,23 @@ impl MessageFold {
     /// The message as clients see it while it streams.
     pub fn in_progress(&self, session_id: SessionId) -> Message {
         Message {
+            content: self.content(),
+            ..self.in_progress_without_content(session_id)
+        }
+    }
+
+    /// As [`in_progress`](Self::in_progress), with nothing of the content.
+    pub fn in_progress_without_content(&self, session_id: SessionId) -> Message {
+        Message {
             provider_state: crate::message::ProviderState::default(),
             id: self.id,
             session_id,
             turn_id: self.turn_id,
             role: Role::Assistant,
             status: MessageStatus::InProgress,
-            content: self.content(),
+            content: Vec::new(),
             model: Some(self.model.clone()),
+            omitted_bytes: None,
             stop_reason: None,
             usage: None,
             created_at: self.started_at,

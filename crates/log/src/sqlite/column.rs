@@ -8,6 +8,7 @@ pub(crate) use turnwire_event::code::code_name;
 use turnwire_event::{Owner, Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
+use crate::records::{PageBounds, RowPage};
 
 /// The column text of a value stored as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> String {
@@ -124,18 +125,60 @@ pub(crate) trait SelectRow: Sized {
         statement.query_row(values, Self::read).optional()
     }
 
-    /// Returns the newest `limit` rows whose `id` column is below `before` and whose `of` column is
-    /// `parent`.
+    /// Returns the newest rows within `bounds` whose `id` column is below `before` and whose `of`
+    /// column is `parent`.
     fn page(
         c: &Connection,
         (of, parent): (&str, SessionId),
         (id, before): (&str, Option<impl ToString>),
-        limit: usize,
-    ) -> rusqlite::Result<Vec<Self>> {
-        let condition = format!("WHERE {of} = ?1 AND {id} < ?2 ORDER BY {id} DESC LIMIT ?3");
-        let values = params![parent.to_string(), cursor(before), limit as i64];
-        Self::all(c, &condition, values)
+        bounds: PageBounds,
+    ) -> rusqlite::Result<RowPage<Self>> {
+        let select = Self::SELECT;
+        let sql = format!("{select} WHERE {of} = ?1 AND {id} < ?2 ORDER BY {id} DESC LIMIT ?3");
+        let values = params![parent.to_string(), cursor(before), bounds.query_limit()];
+        let weighed = |row: &Row<'_>| Ok((column_bytes(row)?, Self::read(row)?));
+        bounded(c, &sql, values, bounds, weighed)
     }
+}
+
+/// Steps through the rows of a query until `bounds` are used up; `read` returns the weight of a row
+/// in bytes, and the row. Rows behind the page are not read, except the one that does not fit.
+pub(crate) fn bounded<T>(
+    c: &Connection,
+    sql: &str,
+    values: impl Params,
+    bounds: PageBounds,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<(usize, T)>,
+) -> rusqlite::Result<RowPage<T>> {
+    let mut statement = c.prepare_cached(sql)?;
+    let mut stepped = statement.query(values)?;
+    let (mut rows, mut bytes) = (Vec::new(), 0_usize);
+    while let Some(row) = stepped.next()? {
+        let has_more = true;
+        if rows.len() >= bounds.rows {
+            return Ok(RowPage { rows, has_more });
+        }
+        let (weight, row) = read(row)?;
+        bytes = bytes.saturating_add(weight);
+        if bytes > bounds.bytes && !rows.is_empty() {
+            return Ok(RowPage { rows, has_more });
+        }
+        rows.push(row);
+    }
+    let has_more = false;
+    Ok(RowPage { rows, has_more })
+}
+
+/// The bytes of texts and blobs in the columns of a row.
+pub(crate) fn column_bytes(row: &Row<'_>) -> rusqlite::Result<usize> {
+    let mut bytes = 0;
+    for column in 0..row.as_ref().column_count() {
+        bytes += match row.get_ref(column)? {
+            ValueRef::Text(data) | ValueRef::Blob(data) => data.len(),
+            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
+        };
+    }
+    Ok(bytes)
 }
 
 /// Text that sorts after every id and every position: the cursor of the first page.

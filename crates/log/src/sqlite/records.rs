@@ -1,22 +1,26 @@
 //! The [records](crate::records) over SQLite: the queries behind each part of the contract.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use turnwire_event::row::{
     ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,
     ToolCallRow, TurnRow,
 };
 use turnwire_event::{
-    CallId, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId, UtcDay,
+    CallId, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId,
+    UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
 use crate::records::{
-    ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, SessionRecords,
-    StatusCount, TurnRecords,
+    ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, PageBounds, RowPage,
+    SessionRecords, StatusCount, TurnRecords,
 };
 use crate::sqlite::SqliteStore;
-use crate::sqlite::column::{NEWEST, SelectRow as _, cursor, parsed, query_value};
-use crate::sqlite::table::message::view_condition;
+use crate::sqlite::column::{
+    NEWEST, SelectRow as _, bounded, column_bytes, cursor, parsed, query_value,
+};
+use crate::sqlite::table::message::{self, view_condition};
+use crate::sqlite::table::session::ListedSession;
 use crate::sqlite::table::{key, status};
 
 impl SessionRecords for SqliteStore {
@@ -29,27 +33,37 @@ impl SessionRecords for SqliteStore {
         &self,
         owner: &Owner,
         before: Option<SessionId>,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, ReadError> {
-        let condition = "WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 AND s.parent IS NULL \
-             ORDER BY s.id DESC LIMIT ?4";
+        bounds: PageBounds,
+    ) -> Result<RowPage<SessionRow>, ReadError> {
+        let sql = format!(
+            "{} WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 AND s.parent IS NULL \
+             ORDER BY s.id DESC LIMIT ?4",
+            ListedSession::SELECT
+        );
         let values = params![
             owner.tenant.to_string(),
             owner.principal.as_str(),
             cursor(before),
-            limit as i64
+            bounds.query_limit()
         ];
-        self.readers.with(|c| SessionRow::all(c, condition, values))
+        let weighed = |row: &Row<'_>| Ok((column_bytes(row)?, ListedSession::read(row)?.0));
+        self.readers
+            .with(|c| bounded(c, &sql, values, bounds, weighed))
     }
 
     fn workers(
         &self,
         parent: SessionId,
         before: Option<SessionId>,
-        limit: usize,
-    ) -> Result<Vec<SessionRow>, ReadError> {
-        self.readers
-            .with(|c| SessionRow::page(c, ("s.parent", parent), ("s.id", before), limit))
+        bounds: PageBounds,
+    ) -> Result<RowPage<SessionRow>, ReadError> {
+        let page = self
+            .readers
+            .with(|c| ListedSession::page(c, ("s.parent", parent), ("s.id", before), bounds))?;
+        Ok(RowPage {
+            rows: page.rows.into_iter().map(|listed| listed.0).collect(),
+            has_more: page.has_more,
+        })
     }
 }
 
@@ -63,10 +77,10 @@ impl TurnRecords for SqliteStore {
         &self,
         session: SessionId,
         before: Option<TurnId>,
-        limit: usize,
-    ) -> Result<Vec<TurnRow>, ReadError> {
+        bounds: PageBounds,
+    ) -> Result<RowPage<TurnRow>, ReadError> {
         self.readers
-            .with(|c| TurnRow::page(c, ("s.id", session), ("t.id", before), limit))
+            .with(|c| TurnRow::page(c, ("s.id", session), ("t.id", before), bounds))
     }
 
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> {
@@ -123,21 +137,16 @@ impl MessageRecords for SqliteStore {
         view: MessageView<'_>,
         upto: Position,
         before: Option<MessageId>,
-        limit: usize,
-    ) -> Result<Vec<StoredMessage>, ReadError> {
-        let (scope_condition, scope) = view_condition(view);
-        let condition = format!(
-            "WHERE {scope_condition} AND s.id = ?2 AND m.completed <= ?3 AND m.completed < ?4 \
-             ORDER BY m.completed DESC, m.id DESC LIMIT ?5"
-        );
+        bounds: PageBounds,
+    ) -> Result<RowPage<Message>, ReadError> {
         let (session, upto) = (session.to_string(), upto.to_string());
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut messages = self.readers.with(|c| {
-            let before = completed_before(c, &session, before)?;
-            StoredMessage::all(c, &condition, params![scope, session, upto, before, limit])
+        let mut page = self.readers.with(|c| {
+            let completed = completed_before(c, &session, before)?;
+            let before = (completed.as_str(), before.map(|id| id.to_string()));
+            message::page(c, view, (&session, &upto), before, bounds)
         })?;
-        messages.reverse();
-        Ok(messages)
+        page.rows.reverse();
+        Ok(page)
     }
 
     fn messages_since(
@@ -232,10 +241,10 @@ impl CallRecords for SqliteStore {
         &self,
         session: SessionId,
         before: Option<ToolUseId>,
-        limit: usize,
-    ) -> Result<Vec<ToolCallRow>, ReadError> {
+        bounds: PageBounds,
+    ) -> Result<RowPage<ToolCallRow>, ReadError> {
         self.readers
-            .with(|c| ToolCallRow::page(c, ("s.id", session), ("t.id", before), limit))
+            .with(|c| ToolCallRow::page(c, ("s.id", session), ("t.id", before), bounds))
     }
 
     fn turn_tool_calls(&self, turn: TurnId) -> Result<Vec<ToolCallRow>, ReadError> {
@@ -247,10 +256,10 @@ impl CallRecords for SqliteStore {
         &self,
         session: SessionId,
         before: Option<CallId>,
-        limit: usize,
-    ) -> Result<Vec<LlmCallRow>, ReadError> {
+        bounds: PageBounds,
+    ) -> Result<RowPage<LlmCallRow>, ReadError> {
         self.readers
-            .with(|c| LlmCallRow::page(c, ("s.id", session), ("c.id", before), limit))
+            .with(|c| LlmCallRow::page(c, ("s.id", session), ("c.id", before), bounds))
     }
 
     fn daily_usage(

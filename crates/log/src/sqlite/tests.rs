@@ -431,15 +431,20 @@ fn database_of_the_first_release_is_migrated_with_its_data() {
     ]
     .map(count);
     assert_eq!(counts, [1, 1, 0], "messages from before scopes are shared");
-    let messages = store.messages(builder.session, MessageView::Clients, tail, None, 9);
-    assert!(
-        messages.expect("messages")[0]
-            .message
-            .provider_state
-            .is_empty()
+    let messages = store.messages(
+        builder.session,
+        MessageView::Orchestrator,
+        tail,
+        None,
+        9.into(),
     );
-    let calls = store.llm_calls(builder.session, None, 9).expect("calls");
-    assert!(calls.is_empty(), "calls had no rows in the first release");
+    let messages = messages.expect("messages").rows;
+    assert!(messages[0].provider_state.is_empty());
+    let calls = store.llm_calls(builder.session, None, 9.into());
+    assert!(
+        calls.expect("calls").rows.is_empty(),
+        "calls had no rows in the first release"
+    );
     assert_eq!(read_all(&store, builder.session, 2), [1, 2]);
     let row = store
         .session(builder.session)

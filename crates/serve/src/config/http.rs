@@ -9,6 +9,10 @@ section! {
         /// Maximum size of a request body: a very long prompt is 200 kB, so 1 MiB is generous and
         /// bounds memory.
         body_max_bytes: usize = "1048576", number(1..=67_108_864);
+        /// Maximum size of a list in a response; further items are on the next page. Twice
+        /// `http.body_max_bytes`, so that every message that a client can send fits whole; a larger
+        /// one is listed without its content.
+        answer_max_bytes: usize = "2097152", number(1_048_576..=67_108_864);
         /// Time limit for receiving a request body, so that a slow sender cannot hold a request
         /// open.
         body_timeout_ms: u64 = "30000", number(10..=600_000);

@@ -1,6 +1,6 @@
 //! Sessions: how many are held in memory, and how much of one is read at a time.
 
-use turnwire_session::WORKER_DEPTH_MAX;
+use turnwire_session::{LISTED_PATH_BYTES_MAX, WORKER_DEPTH_MAX};
 
 use super::setting::{number, section};
 
@@ -30,6 +30,9 @@ section! {
         workers_running_max_per_owner: usize = "256", number(1..=1_000_000);
         /// Interval of checkpoints of streaming messages: the text that a crash may lose.
         checkpoint_ms: u64 = "250", number(10..=60_000);
+        /// Maximum size of the metadata of a session or a turn, as JSON, and of a `workspace_path`,
+        /// in bytes: labels and ids, not documents. They are kept in memory with their session.
+        metadata_max_bytes: usize = "16384", number(64..=LISTED_PATH_BYTES_MAX as u64);
         /// Default page size of messages (S3-008).
         messages_page: usize = "50", number(1..=10_000);
         /// Maximum page size of messages.

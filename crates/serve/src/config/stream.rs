@@ -8,6 +8,9 @@ section! {
     Stream, "stream" {
         /// Messages in a snapshot (S3-029); clients read older ones by REST.
         snapshot_messages: usize = "50", number(1..=1_000);
+        /// Maximum size of a snapshot: fewer messages if they do not fit. What a person reads of a
+        /// conversation at once is far below 1 MiB, and it waits in memory for a slow client.
+        snapshot_bytes: usize = "1048576", number(1_048_576..=67_108_864);
         /// Maximum number of replayed events; a client further behind needs a snapshot (S3-037).
         replay_max: u64 = "10000", number(1..=1_000_000);
         /// Maximum lag of a connection while its socket is blocked, in events (S3-092): about half

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use turnwire_event::{ApprovalId, ResponseId, SessionId, TurnId, Ulid};
+use turnwire_event::{ApprovalId, MessageId, ResponseId, SessionId, TurnId, Ulid};
 use turnwire_session::Error;
 
 use crate::error::RequestFault;
@@ -47,6 +47,22 @@ impl<S: Sync + Send> FromRequestParts<S> for ApprovalPath {
         // An id of the wrong form is one that no turn has.
         let approval = approval.parse().unwrap_or(ApprovalId(Ulid(0)));
         Ok(Self(turn, approval))
+    }
+}
+
+/// The [`SessionId`] and the [`MessageId`] in a path.
+#[derive(Clone, Copy, Debug)]
+pub struct MessagePath(pub SessionId, pub MessageId);
+
+impl<S: Sync + Send> FromRequestParts<S> for MessagePath {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFault> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let Path((session, message)) = path.map_err(|_| Error::SessionNotFound)?;
+        let session = session.parse().map_err(|_| Error::SessionNotFound)?;
+        let message = message.parse().map_err(|_| Error::MessageNotFound)?;
+        Ok(Self(session, message))
     }
 }
 

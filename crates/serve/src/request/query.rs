@@ -6,7 +6,10 @@ use std::str::FromStr;
 use axum::extract::{FromRequestParts, Query};
 use axum::http::Uri;
 use axum::http::request::Parts;
+use serde::Serialize;
 use turnwire_event::UtcDay;
+use turnwire_session::PageBounds;
+use turnwire_wire::budget::cut_to_fit;
 use turnwire_wire::problem::Code;
 
 use crate::error::RequestFault;
@@ -78,13 +81,15 @@ impl QueryParams {
     /// The [`ListPage`] from `limit` and `before`; other parameters are refused.
     pub fn into_page<T: FromStr>(
         mut self,
-        default: usize,
-        max: usize,
+        (default, max): (usize, usize),
+        bytes_max: usize,
     ) -> Result<ListPage<T>, RequestFault> {
-        let limit = self.take_limit(default, max)?;
+        let rows = self.take_limit(default, max)?;
         let before = self.take_cursor("before")?;
         self.refuse_rest()?;
-        Ok(ListPage { limit, before })
+        let bytes = bytes_max;
+        let bounds = PageBounds { rows, bytes };
+        Ok(ListPage { before, bounds })
     }
 
     /// Takes the parameter `name` as a boolean; false if absent.
@@ -109,13 +114,29 @@ impl QueryParams {
     }
 }
 
-/// The page of a list that a request asks for: at most `limit` items before the cursor `before`.
+/// The page of a list that a request asks for: the items before the cursor `before` that are within
+/// `bounds`.
 #[derive(Debug)]
 pub struct ListPage<T> {
-    /// The most items in the response.
-    pub limit: usize,
     /// The cursor: the `next` of the previous page.
     pub before: Option<T>,
+    /// The most items and bytes in the response.
+    pub bounds: PageBounds,
+}
+
+impl<T> ListPage<T> {
+    /// The items of the response and its `next`: those `rows` that fit as JSON, and the cursor of
+    /// the last one if there are more.
+    pub fn fit<R, I: From<R> + Serialize>(
+        &self,
+        (rows, next): (Vec<R>, Option<T>),
+        key: impl Fn(&I) -> T,
+    ) -> (Vec<I>, Option<T>) {
+        let mut items: Vec<I> = rows.into_iter().map(Into::into).collect();
+        let is_cut = cut_to_fit(&mut items, self.bounds.bytes);
+        let next = if is_cut { items.last().map(key) } else { next };
+        (items, next)
+    }
 }
 
 impl<T: FromStr> FromRequestParts<AppState> for ListPage<T> {
@@ -123,7 +144,8 @@ impl<T: FromStr> FromRequestParts<AppState> for ListPage<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, RequestFault> {
         let sizes = &state.config.session;
-        QueryParams::from_uri(&parts.uri)?.into_page(sizes.list_page, sizes.list_page_max)
+        let limits = (sizes.list_page, sizes.list_page_max);
+        QueryParams::from_uri(&parts.uri)?.into_page(limits, state.config.http.answer_max_bytes)
     }
 }
 

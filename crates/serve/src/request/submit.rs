@@ -2,10 +2,12 @@
 
 use axum::http::HeaderMap;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use turnwire_event::TraceContext;
 use turnwire_event::code::OnDisconnect;
 use turnwire_session::{DisconnectScope, IdempotencyKey, SubmitRequest};
+use turnwire_wire::budget::json_bytes;
 use turnwire_wire::pc3::WireVersion;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::LOCATION_CHARS_MAX;
@@ -66,6 +68,15 @@ pub(crate) fn key<T: Serialize>(
         key: key.to_owned(),
         body_sha256: Sha256::digest(canonical).into(),
     }))
+}
+
+/// Refuses metadata that has more than `bytes_max` bytes as JSON.
+pub(crate) fn check_metadata(
+    metadata: Option<&Map<String, Value>>,
+    bytes_max: usize,
+) -> Result<(), RequestFault> {
+    let bytes = metadata.map_or(0, json_bytes);
+    RequestFault::check_bytes("metadata", bytes, bytes_max)
 }
 
 /// The [`SubmitRequest`] of a body, or what is wrong with it. Without `on_disconnect`, a turn that is
@@ -129,7 +140,7 @@ pub(crate) fn checked(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use turnwire_wire::rest::chat::ChatRequest;
 
     fn sha(body: Value) -> [u8; 32] {

@@ -1,15 +1,20 @@
 //! `/turns/{id}/approvals`: the approvals that a paused turn has requested, and the decisions.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Extension, Json, Router};
+use turnwire_event::ApprovalId;
 use turnwire_session::{ApprovalDecision, Error, TurnApprovals};
+use turnwire_wire::budget::cut_to_fit;
 use turnwire_wire::rest::approval::{
-    ANSWERS_MAX, ApprovalAnswer, ApprovalAnswers, ApprovalItem, ApprovalList, ApprovalsAnswered,
-    COMMENT_CHARS_MAX,
+    ANSWERS_MAX, ApprovalAnswer, ApprovalAnswers, ApprovalItem, ApprovalList, ApprovalRecord,
+    ApprovalsAnswered, COMMENT_CHARS_MAX,
 };
 
+use crate::config::ServerConfig;
 use crate::error::{RequestFault, run_to_end};
 use crate::request::{ApprovalPath, Identity, JsonBody, QueryParams, RequestTrace, TurnPath};
 use crate::state::AppState;
@@ -22,15 +27,25 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(
     State(approvals): State<TurnApprovals>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     TurnPath(id): TurnPath,
-    params: QueryParams,
+    mut params: QueryParams,
 ) -> Result<Json<ApprovalList>, RequestFault> {
+    let sizes = &config.session;
+    let limit = params.take_limit(sizes.list_page, sizes.list_page_max)?;
+    let after: Option<ApprovalId> = params.take_cursor("after")?;
     params.refuse_rest()?;
     let (rows, next_turn_id) = approvals.list(&owner, id).await?;
+    let rows = rows.into_iter();
+    let mut rows = rows.filter(|row| after.is_none_or(|after| row.id > after));
+    let mut page: Vec<ApprovalRecord> = rows.by_ref().take(limit).map(Into::into).collect();
+    let is_cut = cut_to_fit(&mut page, config.http.answer_max_bytes) || rows.next().is_some();
+    let next = page.last().filter(|_| is_cut);
     Ok(Json(ApprovalList {
         turn_id: id,
-        approvals: rows.into_iter().map(Into::into).collect(),
+        next: next.map(|approval| approval.approval_id),
+        approvals: page,
         next_turn_id,
     }))
 }

@@ -40,6 +40,8 @@ async fn ask(
 ) -> Result<Response, RequestFault> {
     let submitted_at = Instant::now();
     let permit = turn_stream::permit(&state, &owner)?;
+    let metadata_max_bytes = state.config.session.metadata_max_bytes;
+    submit::check_metadata(body.metadata.as_ref(), metadata_max_bytes)?;
     let version = submit::version(&headers)?;
     let key = submit::key(&headers, ROUTE, &body)?;
     let session = body.session_id.clone();

@@ -7,20 +7,22 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
-use turnwire_event::{CallId, ToolUseId};
+use turnwire_event::{CallId, Message, ToolUseId};
 use turnwire_session::SessionReader;
-use turnwire_wire::rest::llm_call::LlmCallList;
+use turnwire_wire::budget::cut_to_newest;
+use turnwire_wire::rest::llm_call::{LlmCall, LlmCallList};
 use turnwire_wire::rest::message::MessagesResponse;
-use turnwire_wire::rest::tool_call::ToolCallList;
+use turnwire_wire::rest::tool_call::{ToolCallList, ToolCallRecord};
 
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
-use crate::request::{Identity, ListPage, QueryParams, SessionPath};
+use crate::request::{Identity, ListPage, MessagePath, QueryParams, SessionPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/sessions/{id}/messages", get(messages))
+        .route("/sessions/{id}/messages/{message_id}", get(message))
         .route("/sessions/{id}/tool-calls", get(tool_calls))
         .route("/sessions/{id}/llm-calls", get(llm_calls))
 }
@@ -33,9 +35,26 @@ async fn messages(
     params: QueryParams,
 ) -> Result<Json<MessagesResponse>, RequestFault> {
     let sizes = &config.session;
-    let page = params.into_page(sizes.messages_page, sizes.messages_page_max)?;
-    let (messages, next) = reader.messages(&owner, id, page.before, page.limit).await?;
+    let limits = (sizes.messages_page, sizes.messages_page_max);
+    let bytes_max = config.http.answer_max_bytes;
+    let page = params.into_page(limits, bytes_max)?;
+    let (mut messages, next) = reader
+        .messages(&owner, id, page.before, page.bounds)
+        .await?;
+    let is_cut = cut_to_newest(&mut messages, bytes_max);
+    let oldest = messages.first().filter(|_| is_cut || next.is_some());
+    let next = oldest.map(|message| message.id);
     Ok(Json(MessagesResponse { messages, next }))
+}
+
+async fn message(
+    State(reader): State<SessionReader>,
+    Identity(owner): Identity,
+    MessagePath(id, message): MessagePath,
+    params: QueryParams,
+) -> Result<Json<Message>, RequestFault> {
+    params.refuse_rest()?;
+    Ok(Json(reader.message(&owner, id, message).await?))
 }
 
 async fn tool_calls(
@@ -44,10 +63,10 @@ async fn tool_calls(
     SessionPath(id): SessionPath,
     page: ListPage<ToolUseId>,
 ) -> Result<Json<ToolCallList>, RequestFault> {
-    let (rows, next) = reader
-        .tool_calls(&owner, id, page.before, page.limit)
+    let rows = reader
+        .tool_calls(&owner, id, page.before, page.bounds)
         .await?;
-    let tool_calls = rows.into_iter().map(Into::into).collect();
+    let (tool_calls, next) = page.fit(rows, |call: &ToolCallRecord| call.tool_use_id);
     Ok(Json(ToolCallList { tool_calls, next }))
 }
 
@@ -57,9 +76,9 @@ async fn llm_calls(
     SessionPath(id): SessionPath,
     page: ListPage<CallId>,
 ) -> Result<Json<LlmCallList>, RequestFault> {
-    let (rows, next) = reader
-        .llm_calls(&owner, id, page.before, page.limit)
+    let rows = reader
+        .llm_calls(&owner, id, page.before, page.bounds)
         .await?;
-    let llm_calls = rows.into_iter().map(Into::into).collect();
+    let (llm_calls, next) = page.fit(rows, |call: &LlmCall| call.call_id);
     Ok(Json(LlmCallList { llm_calls, next }))
 }

@@ -1,5 +1,7 @@
 //! `/sessions`: create, list, attach, delete, and list the workers of a session.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,11 +10,14 @@ use axum::{Extension, Json, Router};
 use turnwire_event::SessionId;
 use turnwire_session::{LiveSessions, NewSession, SessionReader, SessionWriter};
 use turnwire_wire::rest::session::{
-    SessionAttached, SessionCreate, SessionCreatedBody, SessionList, WorkerList,
+    SessionAttached, SessionCreate, SessionCreatedBody, SessionInfo, SessionList, Worker,
+    WorkerList,
 };
 
 use crate::access::guard::OwnHost;
+use crate::config::ServerConfig;
 use crate::error::RequestFault;
+use crate::request::submit;
 use crate::request::{Identity, JsonBody, ListPage, QueryParams, SessionPath};
 use crate::state::AppState;
 
@@ -25,9 +30,14 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn create(
     State(writer): State<SessionWriter>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
     JsonBody(body): JsonBody<SessionCreate>,
 ) -> Result<Response, RequestFault> {
+    let bytes_max = config.session.metadata_max_bytes;
+    submit::check_metadata(body.metadata.as_ref(), bytes_max)?;
+    let path_bytes = body.workspace_path.as_ref().map_or(0, String::len);
+    RequestFault::check_bytes("workspace_path", path_bytes, bytes_max)?;
     let new = NewSession {
         workspace_path: body.workspace_path,
         metadata: body.metadata.unwrap_or_default(),
@@ -46,8 +56,8 @@ async fn list(
     Identity(owner): Identity,
     page: ListPage<SessionId>,
 ) -> Result<Json<SessionList>, RequestFault> {
-    let (rows, next) = reader.sessions(&owner, page.before, page.limit).await?;
-    let sessions = rows.into_iter().map(Into::into).collect();
+    let rows = reader.sessions(&owner, page.before, page.bounds).await?;
+    let (sessions, next) = page.fit(rows, |session: &SessionInfo| session.session_id);
     Ok(Json(SessionList { sessions, next }))
 }
 
@@ -81,7 +91,7 @@ async fn workers(
     SessionPath(id): SessionPath,
     page: ListPage<SessionId>,
 ) -> Result<Json<WorkerList>, RequestFault> {
-    let (rows, next) = reader.workers(&owner, id, page.before, page.limit).await?;
-    let workers = rows.into_iter().map(Into::into).collect();
+    let rows = reader.workers(&owner, id, page.before, page.bounds).await?;
+    let (workers, next) = page.fit(rows, |worker: &Worker| worker.session.session_id);
     Ok(Json(WorkerList { workers, next }))
 }

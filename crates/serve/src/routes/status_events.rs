@@ -7,16 +7,26 @@ use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_pack::StatusLifecycle;
 use turnwire_render::{StatusEntry, status_list};
+use turnwire_wire::budget::cut_to_fit;
+use turnwire_wire::problem::Code;
 use turnwire_wire::rest::status_event::{Emissions, LifecycleState, StatusEvent, StatusEvents};
 
 use crate::error::RequestFault;
+use crate::request::QueryParams;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/status-events", get(list))
 }
 
-async fn list(State(state): State<AppState>) -> Result<Json<StatusEvents>, RequestFault> {
+async fn list(
+    State(state): State<AppState>,
+    mut params: QueryParams,
+) -> Result<Json<StatusEvents>, RequestFault> {
+    let sizes = &state.config.session;
+    let limit = params.take_limit(sizes.list_page, sizes.list_page_max)?;
+    let after = params.take("after")?;
+    params.refuse_rest()?;
     let Some(host) = &state.host else {
         return Ok(Json(StatusEvents::default()));
     };
@@ -31,9 +41,25 @@ async fn list(State(state): State<AppState>) -> Result<Json<StatusEvents>, Reque
         let emissions = counts.remove(&entry.id).unwrap_or_default();
         status_event(entry, emissions)
     };
+    let entries = status_list(&pack);
+    let start = match after {
+        None => 0,
+        Some(after) => {
+            let at = entries.iter().position(|entry| entry.id == after);
+            let detail = "after is not a cursor that this server has given.";
+            at.ok_or_else(|| RequestFault::new(Code::InvalidCursor, detail).with("field", "after"))?
+                + 1
+        }
+    };
+    let mut rest = entries.into_iter().skip(start);
+    let mut status_events: Vec<_> = rest.by_ref().take(limit).map(entry_body).collect();
+    let bytes_max = state.config.http.answer_max_bytes;
+    let is_cut = cut_to_fit(&mut status_events, bytes_max) || rest.next().is_some();
+    let last = status_events.last().filter(|_| is_cut);
     Ok(Json(StatusEvents {
         version: pack.registry.version.clone(),
-        status_events: status_list(&pack).into_iter().map(entry_body).collect(),
+        next: last.map(|status| status.id.clone()),
+        status_events,
     }))
 }
 

@@ -34,6 +34,10 @@ async fn submit(
     JsonBody(body): JsonBody<TurnSubmit>,
 ) -> Result<Response, RequestFault> {
     let key = submit::key(&headers, ROUTE, &body)?;
+    submit::check_metadata(
+        body.metadata.as_ref(),
+        state.config.session.metadata_max_bytes,
+    )?;
     let version = submit::version(&headers)?.unwrap_or_else(|| state.wire_version(&owner));
     let turn = submit::checked(
         body,
@@ -62,8 +66,8 @@ async fn list(
     SessionPath(id): SessionPath,
     page: ListPage<TurnId>,
 ) -> Result<Json<TurnList>, RequestFault> {
-    let (rows, next) = reader.turns(&owner, id, page.before, page.limit).await?;
-    let turns = rows.into_iter().map(Into::into).collect();
+    let rows = reader.turns(&owner, id, page.before, page.bounds).await?;
+    let (turns, next) = page.fit(rows, |turn: &TurnInfo| turn.turn_id);
     Ok(Json(TurnList { turns, next }))
 }
 

@@ -1,19 +1,22 @@
 //! `/usage`: tokens and cost of the caller's tenant, by day and model. The rows of other tenants are
 //! not visible (law 10).
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::routing::get;
 use axum::{Json, Router};
 use turnwire_event::UtcDay;
 use turnwire_session::{DailyUsage, SessionReader};
-use turnwire_wire::rest::usage::{DAYS_DEFAULT, DAYS_MAX, UsageReport, UsageRow};
+use turnwire_wire::rest::usage::{DAYS_DEFAULT, DAYS_MAX, UsageCursor, UsageReport, UsageRow};
 
+use crate::config::ServerConfig;
 use crate::error::RequestFault;
 use crate::request::{Identity, QueryParams};
 use crate::state::AppState;
 
-/// The largest number of rows in one response: a year of 27 models, some 3 MB. The sum of a part of
-/// the rows would be wrong, so more rows are refused.
+/// The largest number of rows in one report: a year of 27 models. The sum of a part of the rows would
+/// be wrong, so more rows are refused.
 const ROWS_MAX: usize = 10_000;
 
 pub(super) fn router() -> Router<AppState> {
@@ -22,9 +25,11 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn read(
     State(reader): State<SessionReader>,
+    State(config): State<Arc<ServerConfig>>,
     Identity(owner): Identity,
-    params: QueryParams,
+    mut params: QueryParams,
 ) -> Result<Json<UsageReport>, RequestFault> {
+    let after: Option<UsageCursor> = params.take_cursor("after")?;
     let days = days(params, reader.today())?;
     let rows = reader.usage(owner.tenant, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
@@ -36,7 +41,9 @@ async fn read(
         UsageRow::new(of, (row.calls, row.failed), row.usage)
     };
     let rows = rows.into_iter().map(body).collect();
-    Ok(Json(UsageReport::new(days, rows)))
+    let mut report = UsageReport::new(days, rows);
+    report.cut_to_page(after.as_ref(), config.http.answer_max_bytes);
+    Ok(Json(report))
 }
 
 /// The requested days: at most a year, by default the last month.

@@ -8,7 +8,8 @@ use turnwire_event::{
     TypeSet, UtcDay,
 };
 use turnwire_log::{
-    DailyUsage, EventSelection, Log, MessageView, ReadError, StatusCount, Store, StoredEvent,
+    DailyUsage, EventSelection, Log, MessageView, PageBounds, ReadError, RowPage, StatusCount,
+    Store, StoredEvent,
 };
 
 use crate::error::Error;
@@ -40,12 +41,10 @@ pub struct EventPage {
 /// Rows of a list, and the cursor of the next page; `None` at its end.
 type Page<T, K> = (Vec<T>, Option<K>);
 
-/// Cuts `rows` to a page of `limit`, and returns the key of its last row if there are more.
-fn page<T, K>(mut rows: Vec<T>, limit: usize, key: impl Fn(&T) -> K) -> Page<T, K> {
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next = rows.last().filter(|_| has_more).map(key);
-    (rows, next)
+/// The rows of a page, newest first, and the key of the last one if the list goes on behind it.
+fn page<T, K>(page: RowPage<T>, key: impl Fn(&T) -> K) -> Page<T, K> {
+    let next = page.rows.last().filter(|_| page.has_more).map(key);
+    (page.rows, next)
 }
 
 handle!(
@@ -54,53 +53,55 @@ handle!(
 );
 
 impl SessionReader {
-    /// An owner's sessions, newest first.
+    /// An owner's sessions, newest first, without their metadata.
     pub async fn sessions(
         &self,
         owner: &Owner,
         before: Option<SessionId>,
-        limit: usize,
+        bounds: impl Into<PageBounds>,
     ) -> Result<Page<SessionRow, SessionId>, Error> {
-        let owner = owner.clone();
+        let (owner, bounds) = (owner.clone(), bounds.into());
         let rows = self
             .core
             .services
-            .read_rows(move |store| store.sessions(&owner, before, limit + 1))
+            .read_rows(move |store| store.sessions(&owner, before, bounds))
             .await?;
-        Ok(page(rows, limit, |row| row.id))
+        Ok(page(rows, |row| row.id))
     }
 
-    /// A page of the rows that `read` returns for a session of `owner`; `read` gets the number of
-    /// rows to read, one more than the page has.
+    /// The page that `read` returns for a session of `owner`.
     async fn session_page<T: Send + 'static, K>(
         &self,
         (owner, id): (&Owner, SessionId),
-        limit: usize,
-        read: impl FnOnce(&dyn Store, usize) -> Result<Vec<T>, ReadError> + Send + 'static,
+        read: impl FnOnce(&dyn Store) -> Result<RowPage<T>, ReadError> + Send + 'static,
         key: impl Fn(&T) -> K,
     ) -> Result<Page<T, K>, Error> {
         let live = self.core.open(owner, id).await?;
-        let rows = read_session(&live, move |store| Ok(read(store, limit + 1)?)).await?;
-        Ok(page(rows, limit, key))
+        let rows = read_session(&live, move |store| Ok(read(store)?)).await?;
+        Ok(page(rows, key))
     }
 
-    /// A session's workers, newest first, each with its newest turn.
+    /// A session's workers, newest first, without their metadata, each with its newest turn.
     pub async fn workers(
         &self,
         owner: &Owner,
         id: SessionId,
         before: Option<SessionId>,
-        limit: usize,
+        bounds: impl Into<PageBounds>,
     ) -> Result<Page<(SessionRow, Option<TurnRow>), SessionId>, Error> {
-        let read = move |store: &dyn Store, limit| {
-            let workers = store.workers(id, before, limit)?.into_iter();
-            let with_turn = workers.map(|worker| {
-                let newest = store.turns(worker.id, None, 1)?.pop();
+        let bounds = bounds.into();
+        let read = move |store: &dyn Store| {
+            let workers = store.workers(id, before, bounds)?;
+            let with_turn = workers.rows.into_iter().map(|worker| {
+                let newest = store.turns(worker.id, None, 1.into())?.rows.pop();
                 Ok((worker, newest))
             });
-            with_turn.collect()
+            Ok(RowPage {
+                rows: with_turn.collect::<Result<_, ReadError>>()?,
+                has_more: workers.has_more,
+            })
         };
-        self.session_page((owner, id), limit, read, |(worker, _)| worker.id)
+        self.session_page((owner, id), read, |(worker, _)| worker.id)
             .await
     }
 
@@ -110,11 +111,11 @@ impl SessionReader {
         owner: &Owner,
         id: SessionId,
         before: Option<TurnId>,
-        limit: usize,
+        bounds: impl Into<PageBounds>,
     ) -> Result<Page<TurnRow, TurnId>, Error> {
-        let read = move |store: &dyn Store, limit| store.turns(id, before, limit);
-        self.session_page((owner, id), limit, read, |row| row.id)
-            .await
+        let bounds = bounds.into();
+        let read = move |store: &dyn Store| store.turns(id, before, bounds);
+        self.session_page((owner, id), read, |row| row.id).await
     }
 
     /// The row of a turn.
@@ -128,14 +129,18 @@ impl SessionReader {
         owner: &Owner,
         id: SessionId,
         before: Option<MessageId>,
-        limit: usize,
+        bounds: impl Into<PageBounds>,
     ) -> Result<Page<Message, MessageId>, Error> {
+        let bounds = bounds.into();
         let live = self.core.open(owner, id).await?;
         let in_flight_and_tail =
             |transcript: &Transcript, tail, _| (transcript.id_in_flight(), tail);
         let (in_flight, upto) = live.ring.with_state(in_flight_and_tail);
-        let mut messages = match before {
-            None => live.snapshot(limit + 1).await?.messages,
+        let (messages, has_older) = match before {
+            None => {
+                let snapshot = live.snapshot(bounds).await?;
+                (snapshot.messages, snapshot.has_older)
+            }
             Some(before) => {
                 let stored = read_session(&live, move |store| {
                     // The message in flight is not stored: all stored messages are before it.
@@ -143,19 +148,36 @@ impl SessionReader {
                     if let Some(before) = before {
                         store.message(id, before)?.ok_or(Error::MessageNotFound)?;
                     }
-                    Ok(store.messages(id, MessageView::Clients, upto, before, limit + 1)?)
+                    Ok(store.messages(id, MessageView::Clients, upto, before, bounds)?)
                 })
                 .await?;
-                stored.into_iter().map(|stored| stored.message).collect()
+                (stored.rows, stored.has_more)
             }
         };
-        let has_more = messages.len() > limit;
-        if has_more {
-            messages.remove(0);
-        }
-        let oldest = messages.first().filter(|_| has_more);
+        let oldest = messages.first().filter(|_| has_older);
         let next = oldest.map(|message| message.id);
         Ok((messages, next))
+    }
+
+    /// A message of a session, whole, also while it streams.
+    pub async fn message(
+        &self,
+        owner: &Owner,
+        id: SessionId,
+        message: MessageId,
+    ) -> Result<Message, Error> {
+        let live = self.core.open(owner, id).await?;
+        let in_flight = live.ring.with_state(|transcript, _, _| {
+            let is_in_flight = transcript.id_in_flight() == Some(message);
+            is_in_flight.then(|| transcript.message_in_flight(usize::MAX))
+        });
+        if let Some(message) = in_flight.flatten() {
+            return Ok(message);
+        }
+        let read = read_session(&live, move |store| {
+            store.message(id, message)?.ok_or(Error::MessageNotFound)
+        });
+        Ok(read.await?.message)
     }
 
     /// How often each status was emitted: in total, and on each of the last 30 days (S1-073).
@@ -175,10 +197,11 @@ impl SessionReader {
         owner: &Owner,
         id: SessionId,
         before: Option<ToolUseId>,
-        limit: usize,
+        bounds: impl Into<PageBounds>,
     ) -> Result<Page<ToolCallRow, ToolUseId>, Error> {
-        let read = move |store: &dyn Store, limit| store.tool_calls(id, before, limit);
-        self.session_page((owner, id), limit, read, |row| row.tool_use_id)
+        let bounds = bounds.into();
+        let read = move |store: &dyn Store| store.tool_calls(id, before, bounds);
+        self.session_page((owner, id), read, |row| row.tool_use_id)
             .await
     }
 
@@ -188,10 +211,11 @@ impl SessionReader {
         owner: &Owner,
         id: SessionId,
         before: Option<CallId>,
-        limit: usize,
+        bounds: impl Into<PageBounds>,
     ) -> Result<Page<LlmCallRow, CallId>, Error> {
-        let read = move |store: &dyn Store, limit| store.llm_calls(id, before, limit);
-        self.session_page((owner, id), limit, read, |row| row.call_id)
+        let bounds = bounds.into();
+        let read = move |store: &dyn Store| store.llm_calls(id, before, bounds);
+        self.session_page((owner, id), read, |row| row.call_id)
             .await
     }
 

@@ -7,7 +7,7 @@ use turnwire_event::port::HistoryBudget;
 use turnwire_event::{Message, Position};
 use turnwire_log::{MessageView, Store};
 
-use super::select::{SizedMessage, with_size, with_sizes};
+use super::select::{SizedMessage, page_bounds, with_size, with_sizes};
 use crate::error::Error;
 
 /// The newest messages of a session that its orchestrator reads.
@@ -43,10 +43,11 @@ impl HistoryCache {
             }
             None => {
                 let total = store.message_count(session, view, upto)?;
-                let newest = store.messages(session, view, upto, None, budget.messages_max)?;
-                self.trimmed_to = (newest.len() as u64 != total).then_some(budget);
+                // The sizes of stored messages are those that `trim` counts.
+                let newest = store.messages(session, view, upto, None, page_bounds(budget))?;
+                self.trimmed_to = (newest.rows.len() as u64 != total).then_some(budget);
                 self.total = total;
-                self.messages = with_sizes(newest).collect();
+                self.messages = newest.rows.into_iter().map(with_size).collect();
             }
         }
         self.upto = Some(upto);

@@ -7,9 +7,18 @@ use std::sync::Arc;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::row::StoredMessage;
 use turnwire_event::{Message, Role, TurnId};
+use turnwire_log::PageBounds;
 
 /// A message and the bytes that it takes of a [`HistoryBudget`].
 pub(crate) type SizedMessage = (Arc<Message>, usize);
+
+/// The bounds of a read of the newest messages: older ones would exceed `budget`.
+pub(crate) fn page_bounds(budget: HistoryBudget) -> PageBounds {
+    PageBounds {
+        rows: budget.messages_max,
+        bytes: budget.bytes_max,
+    }
+}
 
 /// Adds their sizes to stored messages.
 pub(crate) fn with_sizes(stored: Vec<StoredMessage>) -> impl Iterator<Item = SizedMessage> {
@@ -137,6 +146,7 @@ mod tests {
             status: MessageStatus::Complete,
             content: vec![ContentBlock::text("0123456789")],
             model: None,
+            omitted_bytes: None,
             stop_reason: None,
             usage: None,
             created_at: Timestamp::from_millis(0),

@@ -8,7 +8,7 @@ use turnwire_event::{Message, Position, SessionId};
 use turnwire_log::{MessageRecords, MessageView};
 
 use super::select::{
-    SizedMessage, newest_complete_turns, newest_messages, recent_turns, with_size, with_sizes,
+    SizedMessage, newest_complete_turns, newest_messages, page_bounds, recent_turns, with_size,
 };
 use crate::error::Error;
 use crate::store_read::read_store;
@@ -66,25 +66,26 @@ impl HistoryReader for HistoryView {
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
         let (store, session, before) = (self.store.clone(), self.session, self.before);
         let agent = agent.to_owned();
-        // One message beyond the budget tells whether the oldest turn read is complete.
-        let limit = budget.messages_max.saturating_add(1);
         Box::pin(async move {
             let read = read_store(store, move |store| {
-                let read = |view, limit| store.messages(session, view, before, None, limit);
-                let notes = read(MessageView::Agents, NOTES_BUDGET.messages_max)?;
-                Ok::<_, Error>((notes, read(MessageView::Agent(&agent), limit)?))
+                let read =
+                    |view, budget| store.messages(session, view, before, None, page_bounds(budget));
+                let notes = read(MessageView::Agents, NOTES_BUDGET)?;
+                Ok::<_, Error>((notes, read(MessageView::Agent(&agent), budget)?))
             });
             let (notes, stored) = read.await.map_err(|error| {
                 tracing::error!(%session, %error, "could not read the history of a sub-agent");
                 HistoryError
             })?;
-            let is_cut = stored.len() == limit;
-            let oldest_turn = stored.first().map(|stored| stored.message.turn_id);
+            // The page may begin inside its oldest turn.
+            let is_cut = stored.has_more;
+            let oldest_turn = stored.rows.first().map(|message| message.turn_id);
             let complete_turns = stored
+                .rows
                 .into_iter()
-                .map(|stored| stored.message)
                 .filter(|message| !is_cut || Some(message.turn_id) != oldest_turn);
-            let mut messages = newest_messages(with_sizes(notes).collect(), NOTES_BUDGET);
+            let notes = notes.rows.into_iter().map(with_size);
+            let mut messages = newest_messages(notes.collect(), NOTES_BUDGET);
             messages.extend(recent_turns(
                 complete_turns.map(with_size).collect(),
                 budget,

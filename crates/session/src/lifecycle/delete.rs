@@ -158,7 +158,7 @@ fn collect_family(
     id: SessionId,
     family: &mut Vec<SessionId>,
 ) -> Result<bool, ReadError> {
-    for worker in store.workers(id, None, BATCH)? {
+    for worker in store.workers(id, None, BATCH.into())?.rows {
         if !collect_family(store, worker.id, family)? {
             return Ok(false);
         }

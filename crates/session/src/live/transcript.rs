@@ -89,10 +89,19 @@ impl Transcript {
         Some(self.open.as_ref()?.message.as_ref()?.id)
     }
 
-    /// The message in flight, in the form that clients read.
-    pub fn message_in_flight(&self) -> Option<Message> {
+    /// The message in flight, in the form that clients read; without its content if that has more
+    /// than `bytes_max` bytes.
+    pub fn message_in_flight(&self, bytes_max: usize) -> Option<Message> {
         let message = self.open.as_ref()?.message.as_ref()?;
-        Some(message.in_progress(self.row.id))
+        let blocks = message.blocks.iter();
+        let bytes: usize = blocks.map(|block| block.grown().len()).sum();
+        if bytes <= bytes_max {
+            return Some(message.in_progress(self.row.id));
+        }
+        // Nothing of the content is copied: the ring is locked meanwhile.
+        let mut without = message.in_progress_without_content(self.row.id);
+        without.omit_content(bytes as u64);
+        Some(without)
     }
 }
 
@@ -105,6 +114,8 @@ pub struct SessionSnapshot {
     pub current_turn: Option<TurnId>,
     /// The newest messages, oldest first; the last may be in flight.
     pub messages: Vec<Message>,
+    /// True if the session has messages before these.
+    pub has_older: bool,
     /// The position of the last event that the snapshot includes.
     pub at: Position,
     /// The cursor of the [`Ring`](turnwire_hub::Ring) at `at`.

@@ -2,31 +2,45 @@
 
 use std::sync::Arc;
 
-use turnwire_log::{MessageView, Store};
+use turnwire_log::{MessageView, PageBounds, Store};
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::transcript::SessionSnapshot;
 
 impl LiveSession {
-    /// The [`SessionSnapshot`] of this moment, with the newest `messages_max` messages.
-    pub async fn snapshot(self: &Arc<Self>, messages_max: usize) -> Result<SessionSnapshot, Error> {
+    /// The [`SessionSnapshot`] of this moment, with the newest messages: those stored are within
+    /// `bounds`.
+    pub async fn snapshot(
+        self: &Arc<Self>,
+        bounds: impl Into<PageBounds>,
+    ) -> Result<SessionSnapshot, Error> {
+        let bounds = bounds.into();
         let mut snapshot = self
             .ring
             .with_state(|transcript, at, cursor| SessionSnapshot {
                 row: transcript.row.clone(),
                 current_turn: transcript.current_turn(),
-                messages: transcript.message_in_flight().into_iter().collect(),
+                messages: transcript
+                    .message_in_flight(bounds.bytes)
+                    .into_iter()
+                    .collect(),
+                has_older: false,
                 at,
                 cursor,
             });
         let (id, at) = (self.id, snapshot.at);
-        let limit = messages_max.saturating_sub(snapshot.messages.len());
+        // The bytes of the message in flight do not count: a stored message that fits into a page
+        // must not be left out because of them. The projection cuts what does not fit.
+        let left = PageBounds {
+            rows: bounds.rows.saturating_sub(snapshot.messages.len()),
+            ..bounds
+        };
         let read =
-            move |store: &dyn Store| store.messages(id, MessageView::Clients, at, None, limit);
+            move |store: &dyn Store| store.messages(id, MessageView::Clients, at, None, left);
         let stored = self.services.read_rows(read).await?;
-        let stored = stored.into_iter().map(|stored| stored.message);
-        snapshot.messages.splice(0..0, stored);
+        snapshot.has_older = stored.has_more;
+        snapshot.messages.splice(0..0, stored.rows);
         Ok(snapshot)
     }
 }

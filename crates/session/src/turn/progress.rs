@@ -130,6 +130,7 @@ impl TurnProgress {
             status: row.status,
             content: row.content.clone(),
             model: Some(row.model.clone()),
+            omitted_bytes: None,
             stop_reason: Some(row.stop_reason),
             usage: Some(row.usage),
             created_at: row.started_at,

@@ -106,8 +106,9 @@ impl WorkerRun {
         let upto = self.live.tail();
         let read = self.live.services.read(move |store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
-            let newest = store.messages(id, MessageView::Clients, upto, None, LAST_MESSAGES)?;
-            let mut newest = newest.into_iter().rev().map(|stored| stored.message);
+            let view = MessageView::Clients;
+            let newest = store.messages(id, view, upto, None, LAST_MESSAGES.into())?;
+            let mut newest = newest.rows.into_iter().rev();
             let answer = newest.find(|message| is_answer(message, turn));
             let (kind, payload) = row.terminal.ok_or(Error::Internal)?;
             Ok((kind, payload, answer.map(answer_text).unwrap_or_default()))

@@ -95,7 +95,7 @@ impl Speaker {
         let message = self
             .live
             .ring
-            .with_state(|transcript, _, _| transcript.message_in_flight());
+            .with_state(|transcript, _, _| transcript.message_in_flight(usize::MAX));
         let content = message.map(|message| message.content).unwrap_or_default();
         words(&content)
     }

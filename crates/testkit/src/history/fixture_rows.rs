@@ -21,6 +21,7 @@ pub(super) fn message_rows(fixture: &SessionFixture, up_to: usize) -> Vec<Messag
             status: turnwire_event::MessageStatus::Complete,
             content: content.to_vec(),
             model: None,
+            omitted_bytes: None,
             stop_reason: None,
             usage: None,
             created_at: event.timestamp,

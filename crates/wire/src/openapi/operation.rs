@@ -118,6 +118,13 @@ impl OperationSpec {
             .fails(&[Code::InvalidCursor])
     }
 
+    /// Adds the parameter that continues a list in the order of its items, and its failure.
+    pub(super) fn after<T: JsonSchema>(self) -> Self {
+        let after = "Only items after this one: `next` of the previous page.";
+        self.query("after", after, request_schema::<T>)
+            .fails(&[Code::InvalidCursor])
+    }
+
     /// Adds a body that every request must have.
     pub(super) fn body<T: JsonSchema>(mut self, examples: Value) -> Self {
         self.body = Some(RequestBody {

@@ -196,8 +196,11 @@ impl ApprovalItem {
 pub struct ApprovalList {
     /// The turn that requested the approvals.
     pub turn_id: TurnId,
-    /// All approvals of the turn, open and decided.
+    /// One page of the approvals of the turn, open and decided.
     pub approvals: Vec<ApprovalRecord>,
+    /// The `after` of the next page; null on the last page.
+    #[serde(default)]
+    pub next: Option<ApprovalId>,
     /// The turn that continues this one, once all approvals are decided.
     pub next_turn_id: Option<TurnId>,
 }

@@ -34,7 +34,7 @@ pub struct SessionCreatedBody {
     pub id: SessionId,
 }
 
-/// A session in a list.
+/// A session in a list. Its metadata is in `GET /sessions/{id}` only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(
     feature = "schema",
@@ -62,8 +62,6 @@ pub struct SessionInfo {
     pub principal: String,
     /// The episode that groups the turns of the session.
     pub episode_id: EpisodeId,
-    /// The data that the creator gave.
-    pub metadata: Map<String, Value>,
     /// The cost of all model calls so far.
     pub cost_so_far_usd: f64,
     /// The number of turns that were started.
@@ -86,7 +84,6 @@ impl From<SessionRow> for SessionInfo {
             tenant_id: row.owner.tenant.to_string(),
             principal: row.owner.principal.to_string(),
             episode_id: row.episode_id,
-            metadata: row.metadata,
             cost_so_far_usd: row.cost_usd,
             turn_count: row.turn_count,
             created_at: row.created_at,
@@ -102,6 +99,8 @@ pub struct SessionAttached {
     /// The fields of the session.
     #[serde(flatten)]
     pub session: SessionInfo,
+    /// The data that the creator gave.
+    pub metadata: Map<String, Value>,
     /// Opens one connection to the stream, once, within 60 s.
     pub attach_token: String,
     /// The URL of the stream, including the token.
@@ -110,12 +109,13 @@ pub struct SessionAttached {
 
 impl SessionAttached {
     /// The response to a client that used `host` in its request (S3-002).
-    pub fn new(row: SessionRow, attach_token: String, host: &str) -> Self {
+    pub fn new(mut row: SessionRow, attach_token: String, host: &str) -> Self {
         let ws_url = format!(
             "ws://{host}/sessions/{}/stream?attach={attach_token}",
             row.id
         );
         Self {
+            metadata: std::mem::take(&mut row.metadata),
             session: row.into(),
             attach_token,
             ws_url,

@@ -10,8 +10,11 @@ use turnwire_event::RenderPolicy;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatusEvents {
-    /// Every registered status, in the order of the registry.
+    /// One page of the registered statuses, in the order of the registry.
     pub status_events: Vec<StatusEvent>,
+    /// The `after` of the next page; null on the last page.
+    #[serde(default)]
+    pub next: Option<String>,
     /// The version of the registry that new turns are bound to.
     pub version: String,
 }

@@ -1,8 +1,13 @@
 //! `GET /usage`: tokens and cost of a tenant's model calls, by day and model. The sums are kept after
 //! the sessions are deleted.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use turnwire_event::{TenantId, TokenUsage, UtcDay};
+
+use crate::budget::cut_to_fit;
 
 /// The largest number of days in one report: a leap year.
 pub const DAYS_MAX: u16 = 366;
@@ -20,8 +25,69 @@ pub struct UsageReport {
     pub to: UtcDay,
     /// One row per day, tenant and model, in this order; combinations without a call are omitted.
     pub rows: Vec<UsageRow>,
-    /// The sum of all rows.
+    /// The `after` of the next page; null on the last page.
+    #[serde(default)]
+    pub next: Option<UsageCursor>,
+    /// The sum of all rows, also of those on other pages.
     pub totals: UsageTotals,
+}
+
+/// The last row of a page: its day and model, as `2026-01-31/provider:model`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UsageCursor {
+    pub day: UtcDay,
+    pub model: String,
+}
+
+impl fmt::Display for UsageCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.day, self.model)
+    }
+}
+
+/// A text that is not a [`UsageCursor`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a cursor of a usage report")]
+pub struct InvalidUsageCursor;
+
+impl FromStr for UsageCursor {
+    type Err = InvalidUsageCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUsageCursor> {
+        let (day, model) = text.split_once('/').ok_or(InvalidUsageCursor)?;
+        Ok(Self {
+            day: day.parse().map_err(|_| InvalidUsageCursor)?,
+            model: model.to_owned(),
+        })
+    }
+}
+
+impl Serialize for UsageCursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UsageCursor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for UsageCursor {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "UsageCursor".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "The day and the model of the last row of a page.",
+            "type": "string",
+            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}/",
+        })
+    }
 }
 
 /// The model calls of one tenant with one model on one day.
@@ -86,7 +152,20 @@ impl UsageReport {
             from,
             to,
             rows,
+            next: None,
             totals,
         }
+    }
+
+    /// Cuts the rows to those after `after` that fit into an answer of `bytes_max`. The totals stay.
+    pub fn cut_to_page(&mut self, after: Option<&UsageCursor>, bytes_max: usize) {
+        let cursor = |row: &UsageRow| UsageCursor {
+            day: row.day,
+            model: row.model.clone(),
+        };
+        self.rows
+            .retain(|row| after.is_none_or(|after| cursor(row) > *after));
+        let is_cut = cut_to_fit(&mut self.rows, bytes_max);
+        self.next = self.rows.last().filter(|_| is_cut).map(cursor);
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use turnwire_event::{FilterSpec, Message, Position, SessionId};
+use turnwire_event::{FilterSpec, Message, MessageId, Position, SessionId};
 
 use super::subscribe::{SinceCursor, SubscribeError};
 use super::summary::SessionSummary;
@@ -65,26 +65,21 @@ pub fn write_subscribe_error(error: &SubscribeError, out: &mut Vec<u8>) {
     write("subscribe_error", error, out);
 }
 
-/// Writes a snapshot (S3-027): the state of a session at the position `at`. Only events after it
-/// follow.
-pub fn write_snapshot(
-    session: &SessionSummary,
-    messages: &[Message],
-    at: Position,
-    out: &mut Vec<u8>,
-) {
-    #[derive(Serialize)]
-    struct SnapshotFrame<'a> {
-        session: &'a SessionSummary,
-        messages: &'a [Message],
-        snapshot_at_event_id: Position,
-    }
-    let frame = SnapshotFrame {
-        session,
-        messages,
-        snapshot_at_event_id: at,
-    };
-    write("snapshot", frame, out);
+/// The state of a session at a position (S3-027). Only events after it follow.
+#[derive(Debug, Serialize)]
+pub struct SnapshotFrame<'a> {
+    pub session: &'a SessionSummary,
+    /// The newest messages, oldest first.
+    pub messages: &'a [Message],
+    /// The `before` of the page with older messages; null if there are none (S3-029).
+    pub next: Option<MessageId>,
+    /// The position of the last event that the snapshot includes.
+    pub snapshot_at_event_id: Position,
+}
+
+/// Writes a snapshot.
+pub fn write_snapshot(snapshot: &SnapshotFrame<'_>, out: &mut Vec<u8>) {
+    write("snapshot", snapshot, out);
 }
 
 /// Writes a ping. `position` is how far the connection has been served in its session, `positions`

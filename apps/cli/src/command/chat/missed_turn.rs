@@ -1,5 +1,7 @@
 //! A turn whose end a snapshot skipped: its ending is read from its row.
 
+use std::collections::VecDeque;
+
 use tokio::time::Instant;
 use turnwire_client::{Client, Error};
 use turnwire_event::message::Role;
@@ -47,8 +49,25 @@ impl MissedTurn {
             return Ok(None);
         };
         let records = client.records(session);
-        let mut answers = records.messages(None, Some(MESSAGES_MAX)).await?.messages;
-        answers.retain(|m| m.turn_id == self.turn && m.role == Role::Assistant);
+        let mut answers: VecDeque<Message> = VecDeque::new();
+        let (mut before, mut searched) = (None, 0);
+        loop {
+            let page = records.messages(before, Some(MESSAGES_MAX)).await?;
+            searched += page.messages.len();
+            let is_answer = |m: &Message| m.turn_id == self.turn && m.role == Role::Assistant;
+            for message in page.messages.into_iter().rev().filter(is_answer) {
+                let message = match message.omitted_bytes {
+                    None => message,
+                    Some(_) => records.message(message.id).await?,
+                };
+                answers.push_front(message);
+            }
+            before = page.next;
+            if before.is_none() || searched >= MESSAGES_MAX {
+                break;
+            }
+        }
+        let answers = answers.into();
         Ok(Some(MissedEnding { terminal, answers }))
     }
 

@@ -162,6 +162,7 @@ fn messages() -> Vec<Message> {
         status: MessageStatus::Complete,
         content,
         model: None,
+        omitted_bytes: None,
         stop_reason: None,
         usage: None,
         created_at: Timestamp::from_millis(0),

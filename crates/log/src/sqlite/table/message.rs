@@ -3,15 +3,18 @@
 //! The `scope` column says who reads a message: '' everyone, '+' clients only, '-' the orchestrator
 //! only, '*' every sub-agent, otherwise the sub-agent with that id.
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, Transaction, params};
 use turnwire_event::content::content_json;
 use turnwire_event::row::{
     FinishedMessage, MessagePart, MessageScope, NewMessage, PlacedChange, StoredMessage,
 };
 use turnwire_event::{Message, ProviderState, TurnId};
 
-use crate::records::{MessageView, is_display_only};
-use crate::sqlite::column::{SelectRow, code_name, execute, json, optional, parsed, time, value};
+use crate::records::{MessageView, PageBounds, RowPage, is_display_only};
+use crate::sqlite::column::{
+    SelectRow, bounded, code_name, count, execute, json, optional, parsed, time, value,
+};
 
 /// The `scope` column of a message. Ids of sub-agents begin with a letter, so none is mistaken for
 /// another scope. Display-only messages have a scope of their own, so that reads need not look at
@@ -125,6 +128,81 @@ pub(crate) fn kept_column(kept: &ProviderState) -> Option<String> {
     (!kept.is_empty()).then(|| json(kept))
 }
 
+/// The columns of a message that a client reads beside its content and metadata, in bytes: ids,
+/// model, usage and time.
+const LISTED_FIELDS_BYTES: usize = 512;
+
+/// The newest messages of a session within `bounds`, newest first: those that completed at `upto`
+/// and before `before`, a position and the message that completed there. What clients are not shown,
+/// and content that exceeds the page alone, is not read; the weight of such a message is its full
+/// size, so that it ends its page.
+pub(crate) fn page(
+    c: &Connection,
+    view: MessageView<'_>,
+    (session, upto): (&str, &str),
+    (before, before_id): (&str, Option<String>),
+    bounds: PageBounds,
+) -> rusqlite::Result<RowPage<Message>> {
+    let (scope_condition, scope) = view_condition(view);
+    // `octet_length` reads no content.
+    let (content, metadata, kept, weight) = match view {
+        MessageView::Clients => (
+            "CASE WHEN octet_length(m.content) + octet_length(m.metadata) <= ?7 THEN m.content END",
+            "CASE WHEN octet_length(m.content) + octet_length(m.metadata) <= ?7 THEN m.metadata END",
+            "NULL",
+            "octet_length(m.content) + octet_length(m.metadata)",
+        ),
+        MessageView::Orchestrator | MessageView::Agent(_) | MessageView::Agents => (
+            "m.content",
+            "m.metadata",
+            "m.kept",
+            "octet_length(m.content) + coalesce(octet_length(m.kept), 0)",
+        ),
+    };
+    let sql = format!(
+        "SELECT m.id, s.id, m.turn, m.role, m.status, {content}, m.model, m.stop_reason, m.usage, \
+         m.created_at, {metadata}, {kept}, {weight} FROM message m JOIN session s ON s.sid = m.sid \
+         WHERE {scope_condition} AND s.id = ?2 AND m.completed <= ?3 \
+         AND (m.completed, m.id) < (?4, ?5) ORDER BY m.completed DESC, m.id DESC LIMIT ?6"
+    );
+    let is_listed = view == MessageView::Clients;
+    let bytes_max = i64::try_from(bounds.bytes).unwrap_or(i64::MAX);
+    let row_limit = bounds.query_limit();
+    // Messages at one position are in the order of their ids.
+    let before_id = before_id.unwrap_or_default();
+    let values = params![
+        scope, session, upto, before, before_id, row_limit, bytes_max
+    ];
+    let values = if is_listed { values } else { &values[..6] };
+    bounded(c, &sql, values, bounds, |row| {
+        let bytes = count(row, 12)?;
+        let mut message = read_message(row)?;
+        message.omitted_bytes = (row.get_ref(5)? == ValueRef::Null).then_some(bytes);
+        let weight = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let fields = if is_listed { LISTED_FIELDS_BYTES } else { 0 };
+        Ok((weight.saturating_add(fields), message))
+    })
+}
+
+/// Reads a [`Message`] from the first twelve columns; content and metadata may be NULL.
+fn read_message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: parsed(row, 0)?,
+        session_id: parsed(row, 1)?,
+        turn_id: parsed(row, 2)?,
+        role: value(row, 3)?,
+        status: value(row, 4)?,
+        content: optional(row, 5)?.unwrap_or_default(),
+        omitted_bytes: None,
+        model: row.get(6)?,
+        stop_reason: optional(row, 7)?,
+        usage: optional(row, 8)?,
+        created_at: time(row, 9)?,
+        metadata: optional(row, 10)?.unwrap_or_default(),
+        provider_state: optional(row, 11)?.unwrap_or_default(),
+    })
+}
+
 impl SelectRow for StoredMessage {
     const SELECT: &str = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m.model, m.stop_reason, m.usage, \
         m.created_at, m.metadata, m.kept, m.started, m.completed, m.completed_at, m.cuts, m.inputs \
@@ -132,20 +210,7 @@ impl SelectRow for StoredMessage {
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
-            message: Message {
-                id: parsed(row, 0)?,
-                session_id: parsed(row, 1)?,
-                turn_id: parsed(row, 2)?,
-                role: value(row, 3)?,
-                status: value(row, 4)?,
-                content: value(row, 5)?,
-                model: row.get(6)?,
-                stop_reason: optional(row, 7)?,
-                usage: optional(row, 8)?,
-                created_at: time(row, 9)?,
-                metadata: value(row, 10)?,
-                provider_state: optional(row, 11)?.unwrap_or_default(),
-            },
+            message: read_message(row)?,
             started: parsed(row, 12)?,
             completed: Some((parsed(row, 13)?, time(row, 14)?)),
             cuts: row.get(15)?,

@@ -72,6 +72,21 @@ pub(crate) fn find(
     }
 }
 
+/// A session as lists have it: without its metadata and without a path above
+/// [`LISTED_PATH_BYTES_MAX`](crate::records::LISTED_PATH_BYTES_MAX), which are not read.
+pub(crate) struct ListedSession(pub(crate) SessionRow);
+
+impl SelectRow for ListedSession {
+    const SELECT: &str = "SELECT s.id, s.tenant, s.principal, s.parent, \
+        CASE WHEN octet_length(s.workspace_path) <= 65536 THEN s.workspace_path END, '{}', s.episode_id, \
+        s.active_model, s.routing_policy_version, s.cost_usd, s.turn_count, s.created_at, s.updated_at, s.agent \
+        FROM session s";
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        SessionRow::read(row).map(Self)
+    }
+}
+
 impl SelectRow for SessionRow {
     const SELECT: &str = "SELECT s.id, s.tenant, s.principal, s.parent, s.workspace_path, s.metadata, s.episode_id, \
         s.active_model, s.routing_policy_version, s.cost_usd, s.turn_count, s.created_at, s.updated_at, s.agent \

@@ -6,15 +6,15 @@ use serde_json::json;
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass};
 use turnwire_event::row::{
-    FinishedMessage, LlmCallRow, MessageScope, ModelCallEnd, RowChange, SessionRow, StoredMessage,
+    FinishedMessage, LlmCallRow, MessageScope, ModelCallEnd, RowChange, SessionRow,
 };
 use turnwire_event::{
-    Actor, CallId, ContentBlock, MessageId, MessageStatus, ProviderState, Role, SessionId,
+    Actor, CallId, ContentBlock, Message, MessageId, MessageStatus, ProviderState, Role, SessionId,
     StopReason, TenantId, Timestamp, TokenUsage, TurnId, Ulid, UtcDay,
 };
 
 use super::message::message;
-use crate::records::{DailyUsage, MessageView};
+use crate::records::{DailyUsage, MessageView, PageBounds};
 use crate::store::Store;
 use crate::tests::fixture::{BatchBuilder, at, session_row};
 
@@ -90,7 +90,10 @@ fn put(store: &dyn Store, builder: &mut BatchBuilder, time: i64, changes: Vec<Ro
 }
 
 fn calls(store: &dyn Store, session: SessionId) -> Vec<LlmCallRow> {
-    store.llm_calls(session, None, 99).expect("calls")
+    store
+        .llm_calls(session, None, 99.into())
+        .expect("calls")
+        .rows
 }
 
 fn call_row_follows_start_and_end(store: &dyn Store) {
@@ -177,7 +180,8 @@ fn calls_are_paged_and_deleted_with_their_session(store: &dyn Store) {
     put(store, &mut b, 10, vec![started(9, "m")]);
     let page = |before: Option<u128>, limit| -> Vec<u128> {
         let before = before.map(|id| CallId(Ulid(id)));
-        let rows = store.llm_calls(a.session, before, limit).expect("calls");
+        let page = store.llm_calls(a.session, before, PageBounds::from(limit));
+        let rows = page.expect("calls").rows;
         rows.iter().map(|row| row.call_id.0.0).collect()
     };
     assert_eq!(page(None, 2), [3, 2]);
@@ -393,13 +397,15 @@ fn provider_data_of_a_message_is_returned(store: &dyn Store) {
     store.append(&[append]).expect("an append");
     let plain = a.event_with(message(3, Role::User, MessageScope::Shared));
     store.append(&[plain]).expect("an append");
-    let provider_data = |messages: Vec<StoredMessage>| -> Vec<(u128, ProviderState)> {
-        let messages = messages.into_iter().map(|stored| stored.message);
+    let provider_data = |messages: Vec<Message>| -> Vec<(u128, ProviderState)> {
+        let messages = messages.into_iter();
         messages.map(|m| (m.id.0.0, m.provider_state)).collect()
     };
     let expected = [(1, data.clone()), (2, data), (3, ProviderState::default())];
-    let all = store.messages(a.session, MessageView::Orchestrator, at(9), None, 9);
-    assert_eq!(provider_data(all.expect("messages")), expected);
+    let all = store.messages(a.session, MessageView::Orchestrator, at(9), None, 9.into());
+    assert_eq!(provider_data(all.expect("messages").rows), expected);
     let since = store.messages_since(a.session, MessageView::Orchestrator, at(0), at(9));
-    assert_eq!(provider_data(since.expect("messages")), expected);
+    let since = since.expect("messages").into_iter();
+    let since = since.map(|stored| stored.message).collect();
+    assert_eq!(provider_data(since), expected);
 }

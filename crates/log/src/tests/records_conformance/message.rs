@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use turnwire_event::row::{FinishedMessage, MessageScope, NewMessage, RowChange, StoredMessage};
 use turnwire_event::{
-    ContentBlock, MessageId, MessageStatus, Role, StopReason, Sub, Timestamp, TokenUsage, TurnId,
-    Ulid,
+    ContentBlock, Message, MessageId, MessageStatus, Role, StopReason, Sub, Timestamp, TokenUsage,
+    TurnId, Ulid,
 };
 
-use crate::records::MessageView;
+use crate::error::ReadError;
+use crate::records::{MessageView, PageBounds, RowPage};
 use crate::store::Store;
 use crate::tests::fixture::{BatchBuilder, at};
 
@@ -17,6 +18,7 @@ pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     display_only_messages_are_shown_to_clients_only(create().as_ref());
     messages_of_sub_agents_are_not_streamed(create().as_ref());
     messages_without_an_event_share_a_position(create().as_ref());
+    large_messages_are_listed_without_their_content(create().as_ref());
 }
 
 pub(super) fn message(id: u128, role: Role, scope: MessageScope) -> RowChange {
@@ -29,6 +31,11 @@ pub(super) fn message(id: u128, role: Role, scope: MessageScope) -> RowChange {
         scope,
     };
     RowChange::MessagePut(TurnId(Ulid(5)), new)
+}
+
+fn page_ids(page: Result<RowPage<Message>, ReadError>) -> Vec<u128> {
+    let rows = page.expect("messages").rows;
+    rows.iter().map(|message| message.id.0.0).collect()
 }
 
 fn ids(messages: Vec<StoredMessage>) -> Vec<u128> {
@@ -55,7 +62,7 @@ fn each_view_shows_its_own_messages(store: &dyn Store) {
         store.append(&[append]).expect("an append");
     }
     let id = a.session;
-    let all = |view| ids(store.messages(id, view, at(9), None, 9).expect("messages"));
+    let all = |view| page_ids(store.messages(id, view, at(9), None, 9.into()));
     assert_eq!(all(MessageView::Clients), [1, 6]);
     assert_eq!(all(MessageView::Orchestrator), [1, 3, 6]);
     assert_eq!(all(MessageView::Agent("shop")), [2, 7]);
@@ -67,11 +74,11 @@ fn each_view_shows_its_own_messages(store: &dyn Store) {
             "no other scope by an id"
         );
     }
-    let newest = store.messages(id, MessageView::Agent("shop"), at(6), None, 1);
-    assert_eq!(ids(newest.expect("messages")), [2]);
+    let newest = store.messages(id, MessageView::Agent("shop"), at(6), None, 1.into());
+    assert_eq!(page_ids(newest), [2]);
     let before = Some(MessageId(Ulid(6)));
-    let older = store.messages(id, MessageView::Clients, at(9), before, 9);
-    assert_eq!(ids(older.expect("messages")), [1]);
+    let older = store.messages(id, MessageView::Clients, at(9), before, 9.into());
+    assert_eq!(page_ids(older), [1]);
     let since = |view| {
         let messages = store.messages_since(id, view, at(1), at(6));
         ids(messages.expect("messages"))
@@ -120,8 +127,8 @@ fn display_only_messages_are_shown_to_clients_only(store: &dyn Store) {
         (MessageView::Orchestrator, &[2]),
         (MessageView::Agents, &[]),
     ] {
-        let all = store.messages(id, view, at(9), None, 9).expect("messages");
-        assert_eq!(ids(all), expected);
+        let all = store.messages(id, view, at(9), None, 9.into());
+        assert_eq!(page_ids(all), expected);
         let since = store.messages_since(id, view, at(0), at(9));
         assert_eq!(ids(since.expect("messages")), expected);
         let count = store.message_count(id, view, at(9)).expect("a count");
@@ -166,6 +173,42 @@ fn messages_of_sub_agents_are_not_streamed(store: &dyn Store) {
     );
 }
 
+/// Models read a message whole however large it is; a list for clients leaves its content out.
+fn large_messages_are_listed_without_their_content(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    for (n, bytes) in [(1, 10), (2, 50_000), (3, 10), (4, 10)] {
+        let RowChange::MessagePut(turn, mut new) = message(n, Role::User, MessageScope::Shared)
+        else {
+            unreachable!("a message")
+        };
+        new.content = vec![ContentBlock::text("x".repeat(bytes))];
+        let append = a.event_with(RowChange::MessagePut(turn, new));
+        store.append(&[append]).expect("an append");
+    }
+    let page = |view, before: Option<u128>| {
+        let bounds = PageBounds {
+            rows: 9,
+            bytes: 10_000,
+        };
+        let before = before.map(|id| MessageId(Ulid(id)));
+        let page = store.messages(a.session, view, at(9), before, bounds);
+        let page = page.expect("messages");
+        let sizes = page.rows.iter();
+        let sizes = sizes.map(|m| (m.id.0.0, m.text().len(), m.omitted_bytes));
+        (sizes.collect::<Vec<_>>(), page.has_more)
+    };
+    let newest = (vec![(3, 10, None), (4, 10, None)], true);
+    assert_eq!(page(MessageView::Clients, None), newest);
+    let stored = r#"[{"type":"text","text":""}]{}"#.len() as u64 + 50_000;
+    let large = (vec![(2, 0, Some(stored))], true);
+    assert_eq!(page(MessageView::Clients, Some(3)), large);
+    let oldest = (vec![(1, 10, None)], false);
+    assert_eq!(page(MessageView::Clients, Some(2)), oldest);
+    assert_eq!(page(MessageView::Orchestrator, None), newest);
+    let whole = (vec![(2, 50_000, None)], true);
+    assert_eq!(page(MessageView::Orchestrator, Some(3)), whole);
+}
+
 fn messages_without_an_event_share_a_position(store: &dyn Store) {
     let mut a = BatchBuilder::new(1);
     let first = a.event_with(message(1, Role::Tool, MessageScope::Shared));
@@ -173,8 +216,8 @@ fn messages_without_an_event_share_a_position(store: &dyn Store) {
     let notes = [2, 3].map(|n| message(n, Role::User, MessageScope::Agents));
     let notes = a.rows(notes.into());
     store.append(&[notes]).expect("rows at the same position");
-    let messages = store.messages(a.session, MessageView::Agents, at(1), None, 9);
-    assert_eq!(ids(messages.expect("messages")), [2, 3]);
+    let messages = store.messages(a.session, MessageView::Agents, at(1), None, 9.into());
+    assert_eq!(page_ids(messages), [2, 3]);
     let mut streaming = at(1);
     streaming.sub = Sub(4);
     let messages = store.messages_since(a.session, MessageView::Agents, at(1), streaming);

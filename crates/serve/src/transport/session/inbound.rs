@@ -7,7 +7,11 @@ use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{Position, ResponseId, TurnId, metric};
 use turnwire_hub::RingClosed;
-use turnwire_session::{CancelOutcome, Error, LiveSession, WatchGuard};
+use turnwire_session::{
+    CancelOutcome, Error, LISTED_PATH_BYTES_MAX, LiveSession, PageBounds, SessionSnapshot,
+    WatchGuard,
+};
+use turnwire_wire::budget::{cut_to_newest, json_bytes};
 use turnwire_wire::session::{
     self as wire, ClientFrame, ClientFrameError, SessionCloseReason, SessionPositions,
     SessionSummary, SubscribeAck, SubscribeError, SubscribeFrame,
@@ -19,6 +23,7 @@ use super::format::EventWrites;
 use super::stream::{SessionStream, send, subscribe_deadline};
 use super::subscription::Subscription;
 use super::workers::WorkerStreams;
+use crate::config::stream::Stream;
 
 impl SessionStream {
     /// Handles one [`Message`] of the client; an error closes the connection.
@@ -153,7 +158,7 @@ impl SessionStream {
         let settings = &self.streams.settings;
         let (mut snapshot, mut replayed) = (None, 0);
         let cursor = if subscribe.snapshot {
-            let loaded = live.snapshot(settings.snapshot_messages).await?;
+            let loaded = live.snapshot(snapshot_bounds(settings)).await?;
             let loaded = snapshot.insert(loaded);
             SessionCursor::in_ring(loaded.at, loaded.cursor)
         } else if let Some(since) = &subscribe.since {
@@ -184,10 +189,7 @@ impl SessionStream {
         acknowledge(live, subscribe, &started, replayed, pending);
         metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(replayed);
         if let Some(snapshot) = snapshot {
-            let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
-            send(pending, |out| {
-                wire::write_snapshot(&summary, &snapshot.messages, snapshot.at, out);
-            });
+            send_snapshot(snapshot, settings.snapshot_bytes, pending);
         }
         Ok(started)
     }
@@ -234,6 +236,32 @@ impl SessionStream {
             opened => opened.map(Some),
         }
     }
+}
+
+/// The bounds of the messages in a snapshot.
+fn snapshot_bounds(settings: &Stream) -> PageBounds {
+    PageBounds {
+        rows: settings.snapshot_messages,
+        bytes: settings.snapshot_bytes,
+    }
+}
+
+/// Sends a snapshot of at most `bytes_max`, with the newest messages that fit.
+fn send_snapshot(mut snapshot: SessionSnapshot, bytes_max: usize, pending: &mut EventWrites) {
+    let path = &mut snapshot.row.workspace_path;
+    path.take_if(|path| path.len() > LISTED_PATH_BYTES_MAX); // of an older release
+    let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
+    let bytes_max = bytes_max.saturating_sub(json_bytes(&summary));
+    let is_cut = cut_to_newest(&mut snapshot.messages, bytes_max);
+    let oldest = snapshot.messages.first();
+    let oldest = oldest.filter(|_| is_cut || snapshot.has_older);
+    let frame = wire::SnapshotFrame {
+        session: &summary,
+        messages: &snapshot.messages,
+        next: oldest.map(|message| message.id),
+        snapshot_at_event_id: snapshot.at,
+    };
+    send(pending, |out| wire::write_snapshot(&frame, out));
 }
 
 fn acknowledge(

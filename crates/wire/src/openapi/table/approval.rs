@@ -1,12 +1,11 @@
 //! Approvals of paused turns: list, read and decide.
 
 use serde_json::json;
-
 use turnwire_event::ApprovalId;
 
 use super::TURN_READ;
 use crate::openapi::operation::{OperationSpec, SuccessResponse, get, post};
-use crate::openapi::parameter::OperationParameter;
+use crate::openapi::parameter::{OperationParameter, list_limit};
 use crate::openapi::schemas::request_schema;
 use crate::problem::Code;
 use crate::rest::approval::{ApprovalAnswers, ApprovalItem, ApprovalList, ApprovalsAnswered};
@@ -39,7 +38,9 @@ pub(super) fn operations() -> Vec<OperationSpec> {
         )
         .about("The tool uses of the turn that need approval, and the decisions so far.")
         .turn()
-        .json::<ApprovalList>(200, "The approvals.")
+        .query("limit", "The page size.", list_limit)
+        .after::<ApprovalId>()
+        .json::<ApprovalList>(200, "A page of approvals.")
         .fails(TURN_READ),
         get(
             "/turns/{id}/approvals/{approval_id}",

@@ -1,11 +1,11 @@
 //! The records of a session: messages, events, calls and feedback.
 
 use serde_json::{Value, json};
-use turnwire_event::{CallId, EventType, MessageId, Position, ToolUseId, TypeSet};
+use turnwire_event::{CallId, EventType, Message, MessageId, Position, ToolUseId, TypeSet};
 
 use super::{OperationTag, SESSION_READ};
 use crate::openapi::operation::{get, post};
-use crate::openapi::parameter::{flag, limit, list_limit};
+use crate::openapi::parameter::{OperationParameter, flag, limit, list_limit};
 use crate::openapi::schemas::{DocumentSchemas, request_schema};
 use crate::problem::Code;
 use crate::rest::event::EventList;
@@ -31,12 +31,28 @@ pub(super) fn tag() -> OperationTag {
     });
     let operations = vec![
         get("/sessions/{id}/messages", "listMessages", "List messages")
-            .about("The stored messages: the newest page first, each page oldest first.")
+            .about("The stored messages: the newest page first, each page oldest first. A message that \
+                 exceeds an answer has `omitted_bytes` instead of its content.")
             .session()
             .page::<MessageId>(|schemas| limit(schemas.limits.messages_page))
             .json::<MessagesResponse>(200, "A page of messages.")
             .fails(SESSION_READ)
             .fails(&[Code::MessageNotFound]),
+        get(
+            "/sessions/{id}/messages/{message_id}",
+            "readMessage",
+            "Read a message",
+        )
+        .about("The message with all of its content, whatever its size.")
+        .session()
+        .parameter(OperationParameter::path(
+            "message_id",
+            "The message.",
+            request_schema::<MessageId>,
+        ))
+        .json::<Message>(200, "The message.")
+        .fails(SESSION_READ)
+        .fails(&[Code::MessageNotFound]),
         get("/sessions/{id}/events", "listEvents", "Read the log")
             .about("The events of the session as they are stored, oldest first.")
             .session()

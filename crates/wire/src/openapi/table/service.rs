@@ -5,12 +5,12 @@ use turnwire_event::UtcDay;
 
 use super::OperationTag;
 use crate::openapi::operation::{OperationSpec, SuccessResponse, get};
-use crate::openapi::parameter::{OperationParameter, string};
+use crate::openapi::parameter::{OperationParameter, list_limit, string};
 use crate::openapi::schemas::{SchemaFn, request_schema, response_schema};
 use crate::problem::{Code, help};
 use crate::rest::health::HealthReport;
 use crate::rest::status_event::StatusEvents;
-use crate::rest::usage::UsageReport;
+use crate::rest::usage::{UsageCursor, UsageReport};
 
 const HTML: &str = "text/html";
 const JSON: &str = "application/json";
@@ -56,11 +56,14 @@ pub(super) fn operations() -> OperationTag {
     let operations = vec![
         public("/status-events", "listStatusEvents", "The registry of statuses")
             .about("Every status id that agents may emit as progress, with the file that defines it, its \
-                 text in each language, and how often it was emitted.")
-            .json::<StatusEvents>(200, "The registry."),
+                 text in each language, and how often it was emitted, one page at a time.")
+            .query("limit", "The page size.", list_limit)
+            .after::<String>()
+            .json::<StatusEvents>(200, "A page of the registry."),
         get("/usage", "readUsage", "What model calls came to")
             .about("Calls, tokens and cost of the tenant by day and model, and in total. A call counts on \
-                 the day it ended, even if its session was deleted later.")
+                 the day it ended, even if its session was deleted later. The rows are pages; the \
+                 totals are those of all pages.")
             .query(
                 "from",
                 "The first day (UTC); 29 days before `to` if absent.",
@@ -71,7 +74,8 @@ pub(super) fn operations() -> OperationTag {
                 "The last day (UTC), at most 365 days after `from`; today if absent.",
                 request_schema::<UtcDay>,
             )
-            .json::<UsageReport>(200, "The usage report."),
+            .after::<UsageCursor>()
+            .json::<UsageReport>(200, "A page of the usage report."),
         public("/openapi.json", "readOpenApi", "This document")
             .about("With the limits of this server.")
             .response(SuccessResponse::new(200, "The document.").content(

@@ -42,8 +42,8 @@ pub(super) fn tag() -> OperationTag {
             )
             .fails(&[Code::Draining, Code::StorageFull]),
         get("/sessions", "listSessions", "List sessions")
-            .about("The sessions of the owner, newest first, one page at a time. Workers are listed with \
-                 the session that started them.")
+            .about("The sessions of the owner, newest first, one page at a time, without their metadata. \
+                 Workers are listed with the session that started them.")
             .page::<SessionId>(list_limit)
             .json::<SessionList>(200, "A page of sessions."),
         get("/sessions/{id}", "attachSession", "Read a session and get a ticket to its stream")

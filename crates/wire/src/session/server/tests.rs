@@ -141,6 +141,7 @@ fn snapshot_has_session_messages_and_position() {
         status: MessageStatus::InProgress,
         content: vec![ContentBlock::text("so f")],
         model: Some("scripted:demo".into()),
+        omitted_bytes: None,
         stop_reason: None,
         usage: None,
         created_at: Timestamp::from_millis(5),
@@ -148,7 +149,13 @@ fn snapshot_has_session_messages_and_position() {
     };
     let summary = SessionSummary::new(&row(), Some(TurnId(Ulid(9))));
     let messages = [message];
-    let frame = text(|out| write_snapshot(&summary, &messages, AT, out));
+    let snapshot = SnapshotFrame {
+        session: &summary,
+        messages: &messages,
+        next: Some(MessageId(Ulid(3))),
+        snapshot_at_event_id: AT,
+    };
+    let frame = text(|out| write_snapshot(&snapshot, out));
     assert!(frame.starts_with("{\"type\":\"snapshot\",\"session\":{\"id\":"));
     assert!(frame.ends_with(",\"snapshot_at_event_id\":\"evt_00010000000007.000002\"}"));
     let value: Value = serde_json::from_str(&frame).expect("JSON");
@@ -157,6 +164,7 @@ fn snapshot_has_session_messages_and_position() {
     assert_eq!(session, summary);
     let read: Vec<Message> = serde_json::from_value(value["messages"].clone()).expect("messages");
     assert_eq!(read, messages);
+    assert_eq!(value["next"], "00000000000000000000000003");
 }
 
 // S3-042

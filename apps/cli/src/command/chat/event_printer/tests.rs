@@ -193,6 +193,7 @@ fn repeated_message_continues_where_it_stopped() {
         status: MessageStatus::InProgress,
         content: vec![ContentBlock::text("one")],
         model: None,
+        omitted_bytes: None,
         stop_reason: None,
         usage: None,
         created_at: Timestamp::from_millis(1),

@@ -31,6 +31,7 @@ fn message(content: Vec<ContentBlock>) -> StoredMessage {
             status: MessageStatus::Complete,
             content,
             model: Some("m:m".into()),
+            omitted_bytes: None,
             stop_reason: Some(StopReason::EndTurn),
             usage: None,
             created_at: Timestamp::from_millis(1_000),
