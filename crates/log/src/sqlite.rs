@@ -12,6 +12,7 @@ mod commit_mark;
 mod migrate;
 mod table;
 mod change;
+mod splice;
 mod read;
 mod write;
 mod checkpoint;

@@ -3,7 +3,6 @@
 //! A read steps through the rows that its [`EventSelection`] matches, in order. The hash before a
 //! row is that of the row returned just before it, or is looked up if rows were skipped.
 
-use bytes::Bytes;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 use turnwire_event::{Actor, Epoch, EventHead, Position, Seq, SessionId, Timestamp};
@@ -13,6 +12,7 @@ use crate::error::ReadError;
 use crate::record::{LogTail, StoredEvent};
 use crate::selection::EventSelection;
 use crate::sqlite::column::{hash, json, query_value, seq, time};
+use crate::sqlite::splice::{BYTES_COLUMNS, read_bytes};
 
 /// A `WHERE` clause over the event table with its parameters.
 struct EventCondition {
@@ -146,7 +146,7 @@ impl LogRow {
         let mut condition = EventCondition::new(self.sid, (after, upto), selection);
         condition.and(" ORDER BY seq LIMIT ?", [(limit as i64).into()]);
         let mut statement = c.prepare_cached(&format!(
-            "SELECT seq, type, turn, actor, hidden, hash, bytes FROM event WHERE {}",
+            "SELECT seq, type, turn, actor, hidden, hash, {BYTES_COLUMNS} FROM event WHERE {}",
             condition.sql
         ))?;
         let mut rows = statement.query(params_from_iter(condition.values))?;
@@ -205,7 +205,9 @@ impl LogRow {
 }
 
 fn read_event(row: &Row<'_>, seq: Seq) -> rusqlite::Result<Option<StoredEvent>> {
-    let bytes = Bytes::copy_from_slice(row.get_ref(6)?.as_bytes()?);
+    let Some(bytes) = read_bytes(row, 6)? else {
+        return Ok(None);
+    };
     let turn = row.get_ref(2)?.as_str_or_null()?;
     let (Some(position), Ok(kind), Ok(turn), Ok(actor)) = (
         position(&bytes),

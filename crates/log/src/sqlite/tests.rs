@@ -3,9 +3,14 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use turnwire_event::{Position, Seq, SessionId, TurnId, Ulid};
+use turnwire_event::content::content_json;
+use turnwire_event::row::{NewMessage, RowChange};
+use turnwire_event::{
+    ContentBlock, MessageId, Position, Role, Seq, SessionId, Timestamp, TurnId, Ulid,
+};
 
 use super::*;
+use crate::chain::ChainHash;
 use crate::error::ReadError;
 use crate::log::Log as _;
 use crate::maintenance::{Maintenance as _, PieceBudget, Progress};
@@ -467,6 +472,45 @@ fn database_of_the_first_release_is_migrated_with_its_data() {
 }
 
 /// Opens, closes and opens a store again: migrations are applied once.
+/// The input of a turn is in the event that starts it and in the person's message.
+#[test]
+fn large_content_is_stored_once_and_read_exactly() {
+    for text in ["x".repeat(100_000), "\u{1}\"é".repeat(20_000), "x".into()] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = open(folder.path());
+        let mut builder = BatchBuilder::new(1);
+        let content = vec![ContentBlock::text(text)];
+        let json = content_json(&content).0;
+        let id = MessageId(Ulid(7));
+        let turn = TurnId(Ulid(5));
+        let new = NewMessage::new(id, Role::User, content);
+        let mut append = builder.event_with(RowChange::MessagePut(turn, new));
+        let record = &mut append.records[0];
+        let start = record.bytes.strip_suffix(b"}").expect("an object");
+        let bytes = [start, b",\"input\":", json.as_bytes(), b",\"last\":1}"].concat();
+        record.bytes = bytes.clone().into();
+        record.hash = ChainHash::seed(builder.session).next(&bytes);
+        builder.hash = record.hash;
+        store.append(&[append]).expect("an append");
+        store.append(&[builder.events(1)]).expect("an append");
+        let read = || store.read(builder.session, Seq(0), Seq(2), &EventSelection::all(), 9);
+        let events = read().expect("events");
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0].bytes, bytes);
+        let connection = Connection::open(folder.path().join(DATABASE_FILE)).expect("the file");
+        let sum = "SELECT sum(octet_length(bytes)) FROM event WHERE seq = 1";
+        let stored: usize = connection
+            .query_row(sum, [], |row| row.get(0))
+            .expect("a sum");
+        let shared = if json.len() < 1_024 { 0 } else { json.len() };
+        assert_eq!(stored, bytes.len() - shared);
+        // The event vouches for the content of the message.
+        let changed = "UPDATE message SET content = '[]'";
+        assert_eq!(connection.execute(changed, []).expect("a change"), 1);
+        assert_eq!(read().is_err(), shared > 0, "{:?}", read().err());
+    }
+}
+
 fn open_twice(dir: &Path) -> SqliteStore {
     drop(open(dir));
     open(dir)

@@ -11,6 +11,7 @@ use crate::record::{EventRecord, SessionAppend};
 use crate::sqlite::change;
 use crate::sqlite::column::{execute, query_value};
 use crate::sqlite::gauge::WalGauge;
+use crate::sqlite::splice::SharedContent;
 use crate::sqlite::table::{age, key, session};
 
 /// What the writer knows of a session that it wrote to.
@@ -184,7 +185,8 @@ fn append_session(
                 record.seq.0, last.0
             )));
         }
-        insert(tx, sid, record)?;
+        let shared = SharedContent::find(record, &append.rows);
+        insert(tx, sid, record, shared.as_ref())?;
         last = record.seq;
     }
     for placed in &append.rows {
@@ -193,11 +195,17 @@ fn append_session(
     Ok(CachedTail { last, ..tail })
 }
 
-fn insert(tx: &Transaction<'_>, sid: i64, record: &EventRecord) -> rusqlite::Result<()> {
+fn insert(
+    tx: &Transaction<'_>,
+    sid: i64,
+    record: &EventRecord,
+    shared: Option<&SharedContent>,
+) -> rusqlite::Result<()> {
+    let around = shared.map(|shared| shared.cut(&record.bytes));
     execute(
         tx,
-        "INSERT INTO event (sid, seq, type, turn, actor, time, hidden, hash, bytes) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO event (sid, seq, type, turn, actor, time, hidden, hash, bytes, content_at, content_of) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
             sid,
             record.seq.0 as i64,
@@ -207,7 +215,9 @@ fn insert(tx: &Transaction<'_>, sid: i64, record: &EventRecord) -> rusqlite::Res
             record.time.as_millis(),
             record.hidden,
             &record.hash.0[..],
-            &record.bytes[..],
+            around.as_deref().unwrap_or(&record.bytes),
+            shared.map(|shared| shared.at as i64),
+            shared.map(|shared| shared.message.to_string()),
         ],
     )
     .map(drop)
