@@ -13,12 +13,12 @@ use turnwire_log::chain::ChainHash;
 use turnwire_log::sqlite::SqliteStore;
 use turnwire_log::{
     EventSelection, Log as _, LogTail, MessageRecords as _, MessageView, PageBounds, ReadError,
+    ReadLimits,
 };
 
 /// The number of events or messages in a page.
 const PAGE: usize = 200;
-
-/// Bytes of messages that are read from a data folder at once.
+/// The size of the events or messages that are read from a data folder at once.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// A server or a data folder.
@@ -161,13 +161,18 @@ pub(crate) fn folder_page(
         if limit == 0 {
             break Vec::new();
         }
-        match store.read(session, after, tail.seq, &EventSelection::all(), limit) {
+        let limits = ReadLimits {
+            events: limit,
+            bytes: PAGE_BYTES,
+            scanned: limit,
+        };
+        match store.read(session, after, tail.seq, &EventSelection::all(), limits) {
             // A read fails at a damaged record: read up to it, and report it.
             Err(ReadError::Damaged { seq, .. }) => {
                 damaged = Some(Seq(seq));
                 limit = usize::try_from(seq.saturating_sub(after.0 + 1))?;
             }
-            events => break events?,
+            read => break read?.events,
         }
     };
     let last = events.last().map_or(after, |event| event.seq);

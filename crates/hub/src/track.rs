@@ -89,20 +89,31 @@ impl FrameRun<'_> {
         self.from == self.to
     }
 
+    /// The size of the frames in the range.
+    pub fn bytes(&self) -> usize {
+        self.start(self.to) - self.start(self.from)
+    }
+
+    /// The number of events from the start of the range whose frames fit into `bytes_max`.
+    pub fn fitting(&self, bytes_max: usize) -> usize {
+        let end = self.start(self.from) + bytes_max;
+        self.run.ends[self.from..self.to].partition_point(|frame_end| *frame_end as usize <= end)
+    }
+
     /// The headers of the events in the range, in order.
     pub fn heads(&self) -> &[EventHead] {
         &self.run.heads[self.from..self.to]
     }
 
+    /// The offset of an event's frames in the run.
+    fn start(&self, event: usize) -> usize {
+        event
+            .checked_sub(1)
+            .map_or(0, |before| self.run.ends[before] as usize)
+    }
+
     fn slice(&self, from: usize, to: usize) -> Bytes {
-        let start = |frame: usize| {
-            if frame == 0 {
-                0
-            } else {
-                self.run.ends[frame - 1] as usize
-            }
-        };
-        self.run.bytes.slice(start(from)..start(to))
+        self.run.bytes.slice(self.start(from)..self.start(to))
     }
 
     /// Passes the frames of the events that match `filter` to `send`, in the fewest slices, each

@@ -41,12 +41,14 @@ pub use log::Log;
 pub use maintenance::{
     ClockMark, Maintenance, PieceBudget, Progress, TrimCursor, TrimPiece, Uptime,
 };
-pub use record::{EventRecord, LeaseTerm, LogTail, SessionAppend, StoredEvent};
+pub use record::{
+    CountedEvents, EventBatch, EventRecord, LeaseTerm, LogTail, SessionAppend, StoredEvent,
+};
 pub use records::{
     ApprovalRecords, CallRecords, DailyUsage, LISTED_PATH_BYTES_MAX, MessageRecords, MessageView,
     PageBounds, Records, RowPage, SessionRecords, StatusCount, TurnRecords, is_display_only,
 };
-pub use selection::EventSelection;
+pub use selection::{EventSelection, ReadLimits};
 pub use sequencer::{
     BatchTicket, EventDraft, EventSink, OutboxRoom, ReleasedEvent, Sequencer, SequencerError,
 };

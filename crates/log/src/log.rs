@@ -23,8 +23,8 @@ use turnwire_event::{Seq, SessionId, Timestamp};
 use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::maintenance::{PieceBudget, TrimCursor, TrimPiece};
-use crate::record::{LogTail, SessionAppend, StoredEvent};
-use crate::selection::EventSelection;
+use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
+use crate::selection::{EventSelection, ReadLimits};
 
 /// A durable log of events, one sequence per session. `tests::log_conformance` is the
 /// test suite of this contract.
@@ -38,8 +38,11 @@ pub trait Log: Send + Sync + 'static {
     ///   again unchanged.
     fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError>;
 
-    /// Returns the selected events with `after < seq <= upto`, oldest first, at most `limit`.
+    /// Returns the selected events with `after < seq <= upto`, oldest first, within `limits`.
     ///
+    /// - [`EventBatch::end`] is where the next read begins. A read that looked at as many events as
+    ///   it may can return an empty batch before the end of the range. A read moves on by one event
+    ///   at least, unless it may return none.
     /// - Each returned event is checked: its bytes and the stored hash of the event before it must
     ///   give its own stored hash. A mismatch or a missing predecessor is [`ReadError::Damaged`].
     /// - With [`EventSelection::all`] the returned events are dense, and a gap is
@@ -52,8 +55,8 @@ pub trait Log: Send + Sync + 'static {
         after: Seq,
         upto: Seq,
         selection: &EventSelection,
-        limit: usize,
-    ) -> Result<Vec<StoredEvent>, ReadError>;
+        limits: ReadLimits,
+    ) -> Result<EventBatch, ReadError>;
 
     /// Returns where the log of a session ends, or `None` if there is no such session.
     fn tail(&self, session: SessionId) -> Result<Option<LogTail>, ReadError>;
@@ -63,6 +66,7 @@ pub trait Log: Send + Sync + 'static {
     fn hash_at(&self, session: SessionId, seq: Seq) -> Result<ChainHash, ReadError>;
 
     /// Counts the selected events with `after < seq <= upto`, by their columns; checks no hash.
+    /// Stops at [`CountedEvents::end`] after `scanned_max` events that were looked at.
     /// [`ReadError::Trimmed`] if `after` is below the low-water mark.
     fn count(
         &self,
@@ -70,7 +74,8 @@ pub trait Log: Send + Sync + 'static {
         after: Seq,
         upto: Seq,
         selection: &EventSelection,
-    ) -> Result<u64, ReadError>;
+        scanned_max: usize,
+    ) -> Result<CountedEvents, ReadError>;
 
     /// Removes events older than `before`, one piece of a sweep: begins after `after`, and stops when
     /// `budget` is spent.

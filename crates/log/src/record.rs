@@ -62,6 +62,25 @@ pub struct StoredEvent {
     pub bytes: Bytes,
 }
 
+/// The events that one [`Log::read`](crate::Log::read) returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventBatch {
+    /// The selected events, oldest first.
+    pub events: Vec<StoredEvent>,
+    /// Every selected event up to here is in `events`; the next read begins after it. At the end of
+    /// the range this is the end of the range.
+    pub end: Seq,
+}
+
+/// What one [`Log::count`](crate::Log::count) counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedEvents {
+    /// The number of selected events up to `end`.
+    pub events: u64,
+    /// The next count begins after this event. At the end of the range this is the end of the range.
+    pub end: Seq,
+}
+
 /// Where a session's log begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogTail {

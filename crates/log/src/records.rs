@@ -159,13 +159,16 @@ pub trait MessageRecords: Send + Sync + 'static {
         upto: Position,
     ) -> Result<u64, ReadError>;
 
-    /// Returns the streamed messages with a part in (`after`, `upto`].
+    /// Returns the streamed messages with a part in (`after`, `upto`], in order, and the position up
+    /// to which they are all: `upto`, or the end of the last one if the next would take their stored
+    /// sizes above `bytes_max`. The first is returned whatever its size.
     fn streamed_messages(
         &self,
         session: SessionId,
         after: Position,
         upto: Position,
-    ) -> Result<Vec<StoredMessage>, ReadError>;
+        bytes_max: usize,
+    ) -> Result<(Vec<StoredMessage>, Position), ReadError>;
 
     /// Returns the checkpoints of the message that a turn was streaming, in order; empty once the
     /// message is complete.

@@ -1,4 +1,5 @@
-//! Which events of a range a read returns: by type, turn, actor and visibility.
+//! Which events of a range a read returns: by type, turn, actor and visibility; and how much one
+//! read may return and look at.
 //!
 //! An [`EventSelection`] compares the columns beside an event's bytes, never the bytes. The columns
 //! are written with the event and are not part of the hash chain.
@@ -50,10 +51,46 @@ impl EventSelection {
         self
     }
 
+    /// True if a condition other than the types is set.
+    pub(crate) fn has_more_than_types(&self) -> bool {
+        self.turn.is_some() || self.actors.is_some() || self.visible_only
+    }
+
+    /// True if an event with these columns meets every condition but the types.
+    pub(crate) fn matches(&self, turn: Option<TurnId>, actor: &Actor, hidden: bool) -> bool {
+        self.turn.is_none_or(|wanted| turn == Some(wanted))
+            && !(self.visible_only && hidden)
+            && self
+                .actors
+                .as_ref()
+                .is_none_or(|patterns| patterns.iter().any(|pattern| actor.matches(pattern)))
+    }
+
     /// True if no condition is set, so that the events of a range are dense.
     pub fn is_all(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// The bounds of one [`Log::read`](crate::Log::read). The first that is reached ends the read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// The largest number of events.
+    pub events: usize,
+    /// The largest sum of the sizes of the events. The first event is returned even if it alone is
+    /// larger.
+    pub bytes: usize,
+    /// The largest number of events that are looked at to find those that the selection matches.
+    pub scanned: usize,
+}
+
+impl ReadLimits {
+    /// The bounds of a read of one event at a known position.
+    pub const ONE: Self = Self {
+        events: 1,
+        bytes: 0,
+        scanned: 1,
+    };
 }
 
 impl From<&EventFilter> for EventSelection {

@@ -46,7 +46,7 @@ pub use live::session::{DeletedCallback, LiveSession};
 pub use live::transcript::{SessionSnapshot, Transcript};
 pub use options::Options;
 pub use read::family::WORKER_DEPTH_MAX;
-pub use read::replay::{CatchUp, ReplayChunk, ReplayError, read_chunk};
+pub use read::replay::{CatchUp, InFlight, ReplayChunk, ReplayError, read_chunk};
 pub use submit::request::{
     DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
 };

@@ -30,6 +30,10 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Bytes of released events and their frames that all sessions keep in memory.
     pub rings_bytes: usize,
+    /// Bytes of events that a replay reads at once; a single event may be larger.
+    pub replay_bytes: usize,
+    /// Events that one read of the log looks at to find those that a filter selects.
+    pub scan_max: usize,
     /// A session without watching clients and open turns is unloaded from memory after this time.
     pub idle_unload: Duration,
     /// Sessions in memory at once.
@@ -103,6 +107,8 @@ impl Default for Options {
             ring_events: 4096,
             ring_bytes: 4 << 20,
             rings_bytes: 256 << 20,
+            replay_bytes: 256 << 10,
+            scan_max: 10_000,
             idle_unload: Duration::from_secs(60),
             open_max: 20_000,
             open_max_per_owner: 5_000,

@@ -7,6 +7,7 @@
 //! ```
 //! Only adjacent deltas of one block between two persisted events are joined: a joined delta takes
 //! the id of its last part, so the cursor of a client cut anywhere covers exactly what it received.
+//! A joined delta has a bounded size, so that a long message is replayed in pieces.
 
 use crate::actor::Actor;
 use crate::body::Body;
@@ -20,6 +21,10 @@ use crate::fold::message::{BlockFold, MessageFold};
 use crate::id::SessionId;
 use crate::message::Role;
 use crate::position::Position;
+
+/// Bytes of text in a joined delta: large enough that a usual answer is one delta, small enough that
+/// a client that reads slowly does not hold a long one in memory. A single delta may be larger.
+const JOINED_BYTES_MAX: usize = 64 << 10;
 
 /// How a finished message is replayed to a client that has not seen its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,10 +107,13 @@ fn deltas(
             continue;
         }
         let mut last = *cut;
-        while let Some(next) = cuts.next_if(|next| joins(&last, next) && inside(next.at)) {
+        let from = *end;
+        let fits = |next: &DeltaCut| (next.end as usize).saturating_sub(from) <= JOINED_BYTES_MAX;
+        while let Some(next) =
+            cuts.next_if(|next| joins(&last, next) && inside(next.at) && fits(next))
+        {
             last = *next;
         }
-        let from = *end;
         *end = last.end as usize;
         if let Some(body) = delta(message, &last, from) {
             push(last.at, last.time, body);

@@ -14,9 +14,9 @@ use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
 use crate::maintenance::{PieceBudget, TrimCursor, TrimPiece};
-use crate::record::StoredEvent;
+use crate::record::{CountedEvents, EventBatch};
 use crate::reserve::DiskReserve;
-use crate::selection::EventSelection;
+use crate::selection::{EventSelection, ReadLimits};
 
 /// A log that accepts one append for each permit, or fails it with the permit's error.
 struct PermitLog {
@@ -31,10 +31,10 @@ impl Log for PermitLog {
         self.written.lock().extend(batch.iter().flat_map(|a| a.records.iter().map(|r| r.seq)));
         Ok(())
     }
-    fn read(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection, _: usize) -> Result<Vec<StoredEvent>, ReadError> { Ok(Vec::new()) }
+    fn read(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection, _: ReadLimits) -> Result<EventBatch, ReadError> { Ok(EventBatch { events: Vec::new(), end: Seq(0) }) }
     fn tail(&self, _: SessionId) -> Result<Option<LogTail>, ReadError> { Ok(None) }
     fn hash_at(&self, session: SessionId, _: Seq) -> Result<ChainHash, ReadError> { Ok(ChainHash::seed(session)) }
-    fn count(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection) -> Result<u64, ReadError> { Ok(0) }
+    fn count(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection, _: usize) -> Result<CountedEvents, ReadError> { Ok(CountedEvents { events: 0, end: Seq(0) }) }
     fn trim(&self, _: Timestamp, _: TrimCursor, _: &PieceBudget) -> Result<TrimPiece, AppendError> { Ok(TrimPiece { trimmed: Vec::new(), next: None }) }
     fn delete(&self, _: &[SessionId]) -> Result<(), AppendError> { Ok(()) }
     fn close(&self) {}

@@ -6,8 +6,8 @@ use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
 use crate::maintenance::{ClockMark, Maintenance, PieceBudget, Progress, TrimCursor, TrimPiece};
-use crate::record::{LogTail, SessionAppend, StoredEvent};
-use crate::selection::EventSelection;
+use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
+use crate::selection::{EventSelection, ReadLimits};
 use crate::sqlite::read::LogRow;
 use crate::sqlite::{SqliteStore, maintain, migrate};
 
@@ -22,11 +22,11 @@ impl Log for SqliteStore {
         after: Seq,
         upto: Seq,
         selection: &EventSelection,
-        limit: usize,
-    ) -> Result<Vec<StoredEvent>, ReadError> {
+        limits: ReadLimits,
+    ) -> Result<EventBatch, ReadError> {
         self.readers.with(|c| {
             let log = LogRow::open(c, session, after)?;
-            log.read(c, (after, upto), selection, limit)
+            log.read(c, (after, upto), selection, limits)
         })
     }
 
@@ -48,9 +48,12 @@ impl Log for SqliteStore {
         after: Seq,
         upto: Seq,
         selection: &EventSelection,
-    ) -> Result<u64, ReadError> {
-        self.readers
-            .with(|c| LogRow::open(c, session, after)?.count(c, (after, upto), selection))
+        scanned_max: usize,
+    ) -> Result<CountedEvents, ReadError> {
+        self.readers.with(|c| {
+            let log = LogRow::open(c, session, after)?;
+            log.count(c, (after, upto), selection, scanned_max)
+        })
     }
 
     fn trim(

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_approval_input.sql"),
     include_str!("migrations/0007_retention.sql"),
     include_str!("migrations/0008_event_content.sql"),
+    include_str!("migrations/0009_event_type.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

@@ -197,21 +197,35 @@ impl MessageRecords for SqliteStore {
         session: SessionId,
         after: Position,
         upto: Position,
-    ) -> Result<Vec<StoredMessage>, ReadError> {
+        bytes_max: usize,
+    ) -> Result<(Vec<StoredMessage>, Position), ReadError> {
         // Messages of a session stream one after the other. Besides those that complete in the range
-        // only the next one to complete can have started in it; a range without an end would read
-        // every later message for every chunk of a long replay. Messages of sub-agents are not
+        // only the next one to complete can have started in it. Messages of sub-agents are not
         // streamed.
-        const STREAMED: &str =
-            "WHERE s.id = ?1 AND m.scope = '' AND m.role = 'assistant' AND m.completed > ?2";
-        let within = format!("{STREAMED} AND m.completed <= ?3 ORDER BY m.completed");
-        let next = format!("{STREAMED} ORDER BY m.completed LIMIT 1");
-        let (id, after, end) = (session.to_string(), after.to_string(), upto.to_string());
+        let condition = "WHERE s.id = ?1 AND m.scope = '' AND m.role = 'assistant' \
+             AND m.completed > ?2 ORDER BY m.completed";
+        let sql = format!("{} {condition}", StoredMessage::SELECT);
         self.readers.with(|c| {
-            let mut messages = StoredMessage::all(c, &within, [&id, &after, &end])?;
-            let next = StoredMessage::one(c, &next, [&id, &end])?;
-            messages.extend(next.filter(|message| message.started <= upto));
-            Ok::<_, rusqlite::Error>(messages)
+            let mut statement = c.prepare_cached(&sql)?;
+            let mut rows = statement.query([session.to_string(), after.to_string()])?;
+            let (mut messages, mut end, mut bytes) = (Vec::new(), after, 0);
+            while let Some(row) = rows.next()? {
+                let (started, completed): (Position, Position) =
+                    (parsed(row, 12)?, parsed(row, 13)?);
+                if completed > upto && started > upto {
+                    break;
+                }
+                bytes += message::stored_size(row)?;
+                if !messages.is_empty() && bytes > bytes_max {
+                    return Ok((messages, end));
+                }
+                messages.push(StoredMessage::read(row)?);
+                if completed > upto {
+                    break;
+                }
+                end = completed;
+            }
+            Ok::<_, rusqlite::Error>((messages, upto))
         })
     }
 

@@ -68,6 +68,13 @@ impl SharedContent {
     }
 }
 
+/// The length of what [`read_bytes`] returns.
+pub(crate) fn byte_length(row: &Row<'_>, column: usize) -> rusqlite::Result<usize> {
+    let around = row.get_ref(column)?.as_bytes()?.len();
+    let content = row.get_ref(column + 2)?.as_bytes_or_null()?;
+    Ok(around + content.map_or(0, <[u8]>::len))
+}
+
 /// The bytes of an event from [`BYTES_COLUMNS`], the first of them at `column`; `None` if the content
 /// that they refer to is not there.
 pub(crate) fn read_bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Bytes>> {

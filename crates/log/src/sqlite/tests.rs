@@ -16,7 +16,7 @@ use crate::log::Log as _;
 use crate::maintenance::{Maintenance as _, PieceBudget, Progress};
 use crate::records::{CallRecords as _, MessageRecords as _, SessionRecords as _};
 use crate::records::{MessageView, TurnRecords as _};
-use crate::selection::EventSelection;
+use crate::selection::{EventSelection, ReadLimits};
 use crate::tests::fixture::{BatchBuilder, at, sweep};
 use crate::tests::log_conformance::{self, Damage, LogUnderTest};
 use crate::tests::records_conformance::{self, turn};
@@ -32,12 +32,18 @@ fn open(dir: &Path) -> SqliteStore {
     SqliteStore::open(&options(dir)).expect("a store")
 }
 
+const LIMITS: ReadLimits = ReadLimits {
+    events: 1_000,
+    bytes: usize::MAX,
+    scanned: 1_000,
+};
+
 /// The seqs of the events up to `upto`.
 fn read_all(store: &SqliteStore, session: SessionId, upto: u64) -> Vec<u64> {
     let all = EventSelection::all();
-    let events = store.read(session, Seq(0), Seq(upto), &all, 100);
-    let events = events.expect("events");
-    events.iter().map(|event| event.seq.0).collect()
+    let read = store.read(session, Seq(0), Seq(upto), &all, LIMITS);
+    let read = read.expect("events");
+    read.events.iter().map(|event| event.seq.0).collect()
 }
 
 /// Runs `suite` with a way to get a new folder for each of its tests.
@@ -351,8 +357,8 @@ fn reads_during_trim_and_delete_never_report_damage() {
                     Err(error) => panic!("{error}"),
                 };
                 let all = EventSelection::all();
-                match store.read(session, low, Seq(u64::MAX >> 1), &all, 1_000) {
-                    Ok(events) => events_read += events.len(),
+                match store.read(session, low, Seq(u64::MAX >> 1), &all, LIMITS) {
+                    Ok(read) => events_read += read.events.len(),
                     Err(ReadError::Trimmed { .. } | ReadError::SessionNotFound) => {}
                     Err(error) => panic!("{error}"),
                 }

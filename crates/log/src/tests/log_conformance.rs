@@ -9,8 +9,15 @@ use turnwire_event::{EventType, Seq, SessionId, TurnId, TypeSet, Ulid};
 use crate::chain::ChainHash;
 use crate::error::{AppendError, ReadError};
 use crate::log::Log;
-use crate::selection::EventSelection;
+use crate::selection::{EventSelection, ReadLimits};
 use crate::tests::fixture::{BatchBuilder, sweep};
+
+/// Limits that no read of the suite reaches, unless it sets one of them.
+const LIMITS: ReadLimits = ReadLimits {
+    events: 100,
+    bytes: 1 << 20,
+    scanned: 100,
+};
 
 /// Damage to the stored form of an event.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +39,7 @@ pub(crate) struct LogUnderTest {
 /// Runs the suite; `create` makes an empty log for each test.
 pub(crate) fn run(create: &dyn Fn() -> LogUnderTest) {
     read_returns_appended_bytes(create().log.as_ref());
+    read_stops_at_its_bytes(create().log.as_ref());
     failed_batch_writes_nothing(create().log.as_ref());
     append_that_does_not_continue_is_refused(create().log.as_ref());
     second_terminal_of_a_turn_is_refused(create().log.as_ref());
@@ -51,7 +59,15 @@ fn read_all(
     session: SessionId,
     (after, upto): (u64, u64),
 ) -> Result<Vec<u64>, ReadError> {
-    let events = log.read(session, Seq(after), Seq(upto), &EventSelection::all(), 100)?;
+    let events = log
+        .read(
+            session,
+            Seq(after),
+            Seq(upto),
+            &EventSelection::all(),
+            LIMITS,
+        )?
+        .events;
     Ok(events.iter().map(|event| event.seq.0).collect())
 }
 
@@ -67,18 +83,51 @@ fn read_returns_appended_bytes(log: &dyn Log) {
     let tail = log.tail(a.session).expect("a read").expect("a session");
     assert_eq!((tail.seq, tail.hash, tail.low), (Seq(7), a.hash, Seq(0)));
     let all = EventSelection::all();
-    let events = log.read(a.session, Seq(2), Seq(6), &all, 100);
-    let events = events.expect("events");
+    let read = log.read(a.session, Seq(2), Seq(6), &all, LIMITS);
+    let read = read.expect("events");
+    assert_eq!(read.end, Seq(6));
+    let events = read.events;
     let bytes: Vec<_> = events.iter().map(|event| event.bytes.clone()).collect();
     assert_eq!(bytes, a.bytes[2..6]);
-    let limited = log.read(a.session, Seq(0), Seq(7), &all, 3);
-    assert_eq!(limited.expect("events").len(), 3);
+    let three = ReadLimits {
+        events: 3,
+        ..LIMITS
+    };
+    let limited = log.read(a.session, Seq(0), Seq(7), &all, three);
+    let limited = limited.expect("events");
+    assert_eq!((limited.events.len(), limited.end), (3, Seq(3)));
     assert_eq!(read_all(log, b.session, (0, 9)).expect("events"), [1, 2]);
     assert_eq!(log.hash_at(a.session, Seq(7)).expect("a hash"), a.hash);
     let seed = ChainHash::seed(a.session);
     assert_eq!(log.hash_at(a.session, Seq(0)).expect("a hash"), seed);
     let missing = log.tail(SessionId(Ulid(99)));
     assert!(missing.expect("a read").is_none());
+}
+
+fn read_stops_at_its_bytes(log: &dyn Log) {
+    let mut a = BatchBuilder::new(1);
+    log.append(&[a.events(6)]).expect("an append");
+    let sizes: Vec<usize> = a.bytes.iter().map(|bytes| bytes.len()).collect();
+    let feedback = TypeSet::EMPTY.with(EventType::FeedbackRecorded);
+    let selections = [
+        EventSelection::all(),
+        EventSelection::all().with_types(feedback),
+        EventSelection::all().visible_only(),
+    ];
+    for selection in selections {
+        let read = |after, bytes| {
+            let limits = ReadLimits { bytes, ..LIMITS };
+            let read = log.read(a.session, Seq(after), Seq(6), &selection, limits);
+            let read = read.expect("events");
+            (read.events.len(), read.end.0)
+        };
+        let two = sizes[0] + sizes[1];
+        assert_eq!(read(0, two), (2, 2), "{selection:?}");
+        assert_eq!(read(0, two - 1), (1, 1), "{selection:?}");
+        assert_eq!(read(0, 0), (1, 1), "one event at least: {selection:?}");
+        assert_eq!(read(5, 0), (1, 6), "{selection:?}");
+        assert_eq!(read(0, sizes.iter().sum()), (6, 6), "{selection:?}");
+    }
 }
 
 fn failed_batch_writes_nothing(log: &dyn Log) {
@@ -118,8 +167,8 @@ fn count_matches_the_selection(log: &dyn Log) {
     let count = |types: &[EventType], after| {
         let types: TypeSet = types.iter().copied().collect();
         let selection = EventSelection::all().with_types(types);
-        let count = log.count(a.session, Seq(after), Seq(10), &selection);
-        count.expect("a count")
+        let count = log.count(a.session, Seq(after), Seq(10), &selection, 100);
+        count.expect("a count").events
     };
     assert_eq!(count(&[EventType::FeedbackRecorded], 0), 10);
     assert_eq!(count(&[EventType::FeedbackRecorded], 4), 6);
@@ -136,8 +185,8 @@ fn hidden_events_are_counted_on_request(log: &dyn Log) {
     let types = TypeSet::EMPTY.with(EventType::FeedbackRecorded);
     let visible = EventSelection::all().visible_only();
     let count = |after, upto, selection: &EventSelection| {
-        let count = log.count(a.session, Seq(after), Seq(upto), selection);
-        count.expect("a count")
+        let count = log.count(a.session, Seq(after), Seq(upto), selection, 100);
+        count.expect("a count").events
     };
     for selection in [visible.clone(), visible.with_types(types)] {
         assert_eq!(count(0, 10, &selection), 7);

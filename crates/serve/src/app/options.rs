@@ -109,6 +109,8 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         ring_events: config.stream.ring_events,
         ring_bytes: config.stream.ring_bytes,
         rings_bytes: config.stream.rings_bytes,
+        replay_bytes: config.stream.pending_bytes,
+        scan_max: config.store.scan_max,
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,
         open_max_per_owner: config.session.open_max_per_owner,

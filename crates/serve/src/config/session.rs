@@ -43,7 +43,10 @@ section! {
         list_page_max: usize = "200", number(1..=10_000);
         /// Default page size of events.
         events_page: usize = "200", number(1..=100_000);
-        /// Maximum page size of events: about 500 kB per response.
+        /// Maximum page size of events.
         events_page_max: usize = "1000", number(1..=100_000);
+        /// Maximum size of a page of events: a thousand usual events. A page ends before the event
+        /// that would exceed it, but has one event at least.
+        events_page_bytes: usize = "524288", number(1_024..=67_108_864);
     }
 }

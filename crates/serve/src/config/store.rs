@@ -24,6 +24,9 @@ section! {
         durability: DurabilitySetting = "full", choice(DURABILITY);
         /// Disk space reserved so that running turns can end when the disk is full.
         reserve_bytes: u64 = "16777216", number(0..=1_073_741_824);
+        /// Maximum number of events that one read looks at to find those that a filter selects:
+        /// some ten milliseconds. A page that ends there has a `next`.
+        scan_max: usize = "10000", number(100..=1_000_000);
         /// Retention time of events: 30 days (D-43).
         retention_s: u64 = "2592000", number(1..=3_153_600_000);
         /// Interval of the retention sweep.

@@ -44,6 +44,9 @@ section! {
         /// their own limit, or 256 kB for each of 1,024 running turns. Above three quarters, events
         /// of sessions that nobody watches are evicted first; clients read them from the log.
         rings_bytes: usize = "268435456", number(1_048_576..=1_099_511_627_776);
+        /// Size of the frames that wait for one connection's socket, replayed or live: with the
+        /// send buffer half a megabyte for a client that stops reading. One frame may be larger.
+        pending_bytes: usize = "262144", number(16_384..=16_777_216);
         /// Maximum size of one frame from a client; a filter that names every type is 2 kB.
         frame_in_max_bytes: usize = "65536", number(1_024..=16_777_216);
         /// Size of the kernel's send buffer per connection: the memory that a frozen client can

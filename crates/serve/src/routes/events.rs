@@ -33,6 +33,7 @@ async fn list(
         since: params.take_cursor("since")?,
         types: params.take("types")?.as_deref().map(types).transpose()?,
         limit: params.take_limit(pages.events_page, pages.events_page_max)?,
+        bytes_max: pages.events_page_bytes,
     };
     let hashes = params.take_flag("hashes")?;
     params.refuse_rest()?;

@@ -8,8 +8,8 @@ use turnwire_event::{
     TypeSet, UtcDay,
 };
 use turnwire_log::{
-    DailyUsage, EventSelection, Log, MessageView, PageBounds, ReadError, RowPage, StatusCount,
-    Store, StoredEvent,
+    DailyUsage, EventSelection, Log, MessageView, PageBounds, ReadError, ReadLimits, RowPage,
+    StatusCount, Store, StoredEvent,
 };
 
 use crate::error::Error;
@@ -25,6 +25,9 @@ pub struct EventLogQuery {
     pub types: Option<TypeSet>,
     /// The largest number of events in the page.
     pub limit: usize,
+    /// The largest sum of the sizes of the events. The first event is in the page even if it alone is
+    /// larger.
+    pub bytes_max: usize,
 }
 
 /// A page of a session's log, as [`SessionReader::events`] returns it.
@@ -249,7 +252,13 @@ impl SessionReader {
         loop {
             let (tail, query) = (live.tail(), query.clone());
             let from_start = query.since.is_none();
-            match read_session(&live, move |store| event_page(store, id, tail, &query)).await {
+            let limits = ReadLimits {
+                events: query.limit,
+                bytes: query.bytes_max,
+                scanned: self.core.services.options.scan_max,
+            };
+            let read = move |store: &dyn Store| event_page(store, id, tail, &query, limits);
+            match read_session(&live, read).await {
                 // Retention removed events meanwhile: the log starts at a later position now.
                 Err(Error::CursorExpired) if from_start => {}
                 result => return result,
@@ -263,6 +272,7 @@ fn event_page(
     id: SessionId,
     tail: Position,
     query: &EventLogQuery,
+    limits: ReadLimits,
 ) -> Result<EventPage, Error> {
     let low = log.tail(id)?.ok_or(Error::SessionNotFound)?.low;
     let after = match query.since {
@@ -277,12 +287,11 @@ fn event_page(
         Some(types) => EventSelection::all().with_types(types),
         None => EventSelection::all(),
     };
-    let events = log.read(id, after, tail.seq, &selection, query.limit)?;
-    let last = events.last().map_or(tail.seq, |event| event.seq);
-    let has_more = events.len() == query.limit && last < tail.seq;
+    let read = log.read(id, after, tail.seq, &selection, limits)?;
+    let has_more = read.end < tail.seq;
     Ok(EventPage {
-        next: has_more.then_some(Position::persisted(tail.epoch, last)),
-        events,
+        next: has_more.then_some(Position::persisted(tail.epoch, read.end)),
+        events: read.events,
         previous_hash,
     })
 }

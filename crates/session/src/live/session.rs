@@ -175,6 +175,11 @@ pub struct LiveSession {
 }
 
 impl LiveSession {
+    /// Bytes of frames that wait for the socket of one connection; a single frame may be larger.
+    pub fn pending_bytes_max(&self) -> usize {
+        self.services.options.replay_bytes
+    }
+
     /// Loads a session at the tail of its log; `open` is the turn that a crash left open.
     pub(crate) fn load(
         services: Arc<SessionServices>,

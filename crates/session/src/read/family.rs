@@ -56,9 +56,18 @@ impl LiveSession {
             .with_types(TypeSet::EMPTY.with(EventType::DelegateStarted))
             .with_actors(vec![Actor::worker(worker)]);
         let (id, upto) = (self.id, self.tail().seq);
+        let scan_max = self.services.options.scan_max;
         let read = self.services.read(move |store| {
-            let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
-            Ok(store.count(id, tail.low, upto, &selection)? > 0)
+            let mut after = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
+            // As many pieces as the starts of workers make: other events are not looked at.
+            while after < upto {
+                let counted = store.count(id, after, upto, &selection, scan_max)?;
+                if counted.events > 0 {
+                    return Ok(true);
+                }
+                after = counted.end;
+            }
+            Ok(false)
         });
         read.await
     }

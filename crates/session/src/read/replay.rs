@@ -6,26 +6,26 @@
 //!                       (512 at most a chunk, paced by the socket)│ T, the ring's cursor and the
 //!                       in flight at T: the transcript's copy ────┘ message in flight: one moment
 //! ```
+//!
+//! A chunk is bounded in bytes too: what a client that stops reading holds is one chunk or, if that
+//! is larger, one event.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{FinishedReplay, ReplayRange, events as missed_events};
 use turnwire_event::{EventFilter, EventHead, Position, Seq, SessionId};
-use turnwire_log::{EventSelection, Log, ReadError, Store};
+use turnwire_log::{CountedEvents, EventSelection, Log, ReadError, ReadLimits, Store};
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, ReplayCount};
-use crate::live::transcript::Transcript;
 
 /// Persisted events in the first chunk, so that a late reader gets something soon, and in the
 /// largest one, which amortises a query and still shares two cores among many readers.
 const CHUNK_FIRST: usize = 32;
 const CHUNK_MAX: usize = 512;
-/// Events that a filtered read may step over for each event it may return: bounds one read of a
-/// narrow filter to 16,384 events, a few milliseconds.
-const SCAN_FACTOR: usize = 32;
 
 /// The reason that events cannot be replayed; the client takes a
 /// [`snapshot`](LiveSession::snapshot) instead.
@@ -50,7 +50,6 @@ pub struct CatchUp {
     /// The end of the last chunk.
     at: Position,
     chunk: usize,
-    in_flight: Option<Arc<MessageFold>>,
     missed: FinishedReplay,
     /// The end of the replay: the ring's tail when the replay started.
     pub upto: Position,
@@ -84,65 +83,103 @@ impl LiveSession {
         missed: FinishedReplay,
         max: u64,
     ) -> Result<CatchUp, ReplayError> {
-        let (in_flight, upto, cursor) = self
-            .ring
-            .with_state(|transcript, tail, cursor| (message_in_flight(transcript), tail, cursor));
+        let (upto, cursor) = self.ring.with_state(|_, tail, cursor| (tail, cursor));
         if since > upto {
             return Err(ReplayError::Expired);
         }
-        let (live, filter) = (self.clone(), filter.clone());
-        let permit = self.services.replay_permits.acquire().await;
-        let read = self.services.read(move |store| {
-            let tail = store.tail(live.id)?.ok_or(Error::SessionNotFound)?;
-            if since.seq < tail.low {
-                return Err(ReplayError::Expired);
-            }
-            match live.count_passing(store, (since.seq, upto.seq), filter)? {
-                count if count > max => Err(ReplayError::TooLarge(count, max)),
-                count => Ok(count),
-            }
-        });
-        let count = read.await?;
-        drop(permit);
+        let count = self.count_passing((since.seq, upto.seq), filter, max);
+        let count = count.await?;
+        if count > max {
+            return Err(ReplayError::TooLarge(count, max));
+        }
         Ok(CatchUp {
             live: self.clone(),
             since,
             at: since,
             chunk: CHUNK_FIRST,
             upto,
-            in_flight,
             missed,
             cursor,
             count,
         })
     }
 
-    /// Counts the persisted events after `since` that pass the filter.
-    fn count_passing(
+    /// Counts the persisted events after `since` that pass the filter, in pieces, until there are
+    /// more than `max`. Fails if an event after `since` was trimmed.
+    async fn count_passing(
         &self,
-        log: &dyn Log,
         (since, upto): (Seq, Seq),
-        filter: EventFilter,
+        filter: &EventFilter,
+        max: u64,
     ) -> Result<u64, ReplayError> {
         // Every persisted event passes: no need to read.
-        if filter.passes_all(EventFilter::full().types()) && filter.includes_suppressed() {
-            return Ok(upto.0 - since.0);
-        }
+        let passes_all =
+            filter.passes_all(EventFilter::full().types()) && filter.includes_suppressed();
         let last = self.last_replay_count.lock().clone();
         let last =
-            last.filter(|last| last.since == since && last.upto <= upto && last.filter == filter);
-        let (from, counted) = last.map_or((since, 0), |last| (last.upto, last.count));
-        let mut count = counted;
-        if from < upto {
-            count += log.count(self.id, from, upto, &EventSelection::from(&filter))?;
+            last.filter(|last| last.since == since && last.upto <= upto && last.filter == *filter);
+        let (mut from, mut count) = match last {
+            _ if passes_all => (upto, upto.0 - since.0),
+            None => (since, 0),
+            Some(last) => (last.upto, last.count),
+        };
+        loop {
+            let counted = self.count_piece(since, (from, upto), filter).await?;
+            (from, count) = (counted.end, count + counted.events);
+            if count > max {
+                return Ok(count);
+            }
+            if from >= upto {
+                break;
+            }
         }
-        *self.last_replay_count.lock() = Some(ReplayCount {
-            filter,
-            since,
-            upto,
-            count,
-        });
+        if !passes_all {
+            *self.last_replay_count.lock() = Some(ReplayCount {
+                filter: filter.clone(),
+                since,
+                upto,
+                count,
+            });
+        }
         Ok(count)
+    }
+
+    /// Counts as many events as one read may look at.
+    async fn count_piece(
+        &self,
+        since: Seq,
+        (from, upto): (Seq, Seq),
+        filter: &EventFilter,
+    ) -> Result<CountedEvents, ReplayError> {
+        let (id, scan_max) = (self.id, self.services.options.scan_max);
+        let selection = EventSelection::from(filter);
+        let permit = self.services.replay_permits.acquire().await;
+        let read = self.services.read(move |store| {
+            let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
+            if since < tail.low {
+                return Err(ReplayError::Expired);
+            }
+            if from >= upto {
+                return Ok(CountedEvents {
+                    events: 0,
+                    end: upto,
+                });
+            }
+            Ok(store.count(id, from, upto, &selection, scan_max)?)
+        });
+        let counted = read.await;
+        drop(permit);
+        counted
+    }
+}
+
+impl LiveSession {
+    /// A copy of the message in flight, if it started at `upto` or before.
+    fn message_in_flight(&self, upto: Position) -> Option<MessageFold> {
+        self.ring.with_state(|transcript, _, _| {
+            let message = transcript.open.as_ref()?.message.as_ref();
+            message.filter(|message| message.started <= upto).cloned()
+        })
     }
 }
 
@@ -150,6 +187,12 @@ impl CatchUp {
     /// The end of the last chunk: a cursor that covers every event up to there.
     pub fn position(&self) -> Position {
         self.at
+    }
+
+    /// Returns to `position`, at or before the end of the last chunk: the next chunk begins there,
+    /// but not before the replay itself.
+    pub fn rewind(&mut self, position: Position) {
+        (self.at, self.chunk) = (position.max(self.since), CHUNK_FIRST);
     }
 
     /// The next chunk of events, in order; `None` when the client reads on from the ring. With a
@@ -163,18 +206,24 @@ impl CatchUp {
         if self.at == self.upto {
             return Ok(None);
         }
-        let (id, missed, limit) = (self.live.id, self.missed, self.chunk);
+        let (id, missed, options) = (self.live.id, self.missed, &self.live.services.options);
+        let limits = ReadLimits {
+            events: self.chunk,
+            bytes: options.replay_bytes,
+            scanned: options.scan_max,
+        };
         let remaining = ReplayRange {
             since: self.since,
             upto: self.upto,
             from: self.at,
             to: self.upto,
         };
-        let (filter, in_flight) = (filter.cloned(), self.in_flight.clone());
+        let (filter, live) = (filter.cloned(), self.live.clone());
         let permit = self.live.services.replay_permits.acquire().await;
         let read = self.live.services.read(move |store| {
-            let (selection, in_flight) = ((limit, filter.as_ref()), in_flight.as_deref());
-            let chunk = read_chunk(store, id, remaining, selection, in_flight, missed);
+            let in_flight = |to| live.message_in_flight(to).map(Cow::Owned);
+            let selection = (limits, filter.as_ref());
+            let chunk = read_chunk(store, id, remaining, selection, &in_flight, missed);
             Ok::<_, ReplayError>(chunk?)
         });
         let (chunk, at) = read.await?;
@@ -188,56 +237,77 @@ impl CatchUp {
 /// Events of a replay in order, and the position that they are complete up to.
 pub type ReplayChunk = (Vec<(EventHead, Bytes)>, Position);
 
-/// Reads the first chunk of `remaining`, with at most `limit` persisted events: the stored events
-/// that can pass the filter, and of streamed messages what a client at `remaining.since` has
-/// missed. `in_flight` is the message that was in flight at `remaining.upto`.
+/// Looks up the message in flight that started by a position.
+pub type InFlight<'a> = &'a dyn Fn(Position) -> Option<Cow<'a, MessageFold>>;
+
+/// Reads the first chunk of `remaining`, within `limits`: the stored events that can pass the filter,
+/// and of streamed messages what a client at `remaining.since` has missed. `in_flight` gives the
+/// message that is in flight now, if it started by the given position: no copy is kept between
+/// chunks.
 pub fn read_chunk(
     store: &dyn Store,
     id: SessionId,
     remaining: ReplayRange,
-    (limit, filter): (usize, Option<&EventFilter>),
-    in_flight: Option<&MessageFold>,
+    (limits, filter): (ReadLimits, Option<&EventFilter>),
+    in_flight: InFlight<'_>,
     missed: FinishedReplay,
 ) -> Result<ReplayChunk, ReadError> {
     let selection = filter.map_or_else(EventSelection::all, EventSelection::from);
-    let streams = filter.is_none_or(passes_streamed);
-    // Messages are read by the range of the chunk: it must not span more of them than before.
-    let scan_max = if selection.is_all() || streams {
-        limit
-    } else {
-        limit * SCAN_FACTOR
+    let (from, upto) = (remaining.from.seq, remaining.upto.seq);
+    let read = store.read(id, from, upto, &selection, limits)?;
+    let mut to = match read.events.last() {
+        _ if read.end == upto => remaining.upto,
+        Some(last) if last.seq == read.end => last.head.position,
+        _ => position_of(store, id, read.end)?,
     };
-    let scan_end = Seq(remaining.from.seq.0 + scan_max as u64).min(remaining.upto.seq);
-    let stored = store.read(id, remaining.from.seq, scan_end, &selection, limit)?;
-    let to = match stored.last() {
-        Some(last) if stored.len() == limit => last.head.position,
-        _ if scan_end == remaining.upto.seq => remaining.upto,
-        _ => position_of(store, id, scan_end)?,
-    };
-    let piece = ReplayRange { to, ..remaining };
-    let mut events: Vec<(EventHead, Bytes)> = stored
-        .into_iter()
-        .map(|event| (event.head, event.bytes))
-        .collect();
-    if !streams {
+    let stored = read.events.into_iter();
+    let mut events: Vec<(EventHead, Bytes)> =
+        stored.map(|event| (event.head, event.bytes)).collect();
+    if !filter.is_none_or(passes_streamed) {
         return Ok((events, to));
     }
+    // Before the stored messages: one that completes in between is found there.
+    let in_flight = in_flight(to);
+    let (messages, complete_to) = store.streamed_messages(id, remaining.from, to, limits.bytes)?;
+    if complete_to < to {
+        to = complete_to;
+        events.retain(|(head, _)| head.position <= to);
+    }
+    let piece = ReplayRange { to, ..remaining };
     let stored_count = events.len();
-    let folds = store.streamed_messages(id, piece.from, piece.to)?;
     // The message in flight at `upto` may be complete by now: it is replayed as it was then.
-    let folds = folds.iter().filter_map(MessageFold::from_stored);
-    let folds = folds.filter(|fold| fold.completed.is_some_and(|(at, ..)| at <= remaining.upto));
+    let folds = messages.iter().filter_map(MessageFold::from_stored);
+    let folds = folds.filter(|fold| in_flight.as_ref().is_none_or(|open| open.id != fold.id));
     let mut push_message = |fold: &MessageFold| {
         for event in missed_events(fold, id, piece, missed) {
-            events.push((event.head(), Bytes::from(event.to_bytes())));
+            let bytes = event.to_bytes().into_boxed_slice();
+            events.push((event.head(), Bytes::from(bytes)));
         }
     };
     folds.for_each(|fold| push_message(&fold));
-    in_flight.into_iter().for_each(&mut push_message);
+    in_flight.iter().for_each(|fold| push_message(fold));
     if events.len() > stored_count {
         events.sort_by_key(|(head, _)| head.position);
+        to = cut(&mut events, limits.bytes).unwrap_or(to);
     }
     Ok((events, to))
+}
+
+/// Removes the events that do not fit into `bytes_max`, but not the first one. Returns the position
+/// of the last that is left if there were more.
+fn cut(events: &mut Vec<(EventHead, Bytes)>, bytes_max: usize) -> Option<Position> {
+    let mut sum = 0;
+    let fits = |(_, bytes): &&(EventHead, Bytes)| {
+        let is_first = sum == 0;
+        sum += bytes.len();
+        is_first || sum <= bytes_max
+    };
+    let count = events.iter().take_while(fits).count();
+    if count == events.len() {
+        return None;
+    }
+    events.truncate(count);
+    events.last().map(|(head, _)| head.position)
 }
 
 /// Whether the filter lets through events of messages that stream, which are not in the log.
@@ -247,17 +317,13 @@ fn passes_streamed(filter: &EventFilter) -> bool {
 
 /// The position of a stored event; it has the epoch in which the event was written.
 fn position_of(log: &dyn Log, session: SessionId, seq: Seq) -> Result<Position, ReadError> {
-    let events = log.read(session, seq.prev(), seq, &EventSelection::all(), 1)?;
-    let event = events.first().ok_or(ReadError::Damaged {
+    let all = EventSelection::all();
+    let read = log.read(session, seq.prev(), seq, &all, ReadLimits::ONE)?;
+    let event = read.events.first().ok_or(ReadError::Damaged {
         session,
         seq: seq.0,
     })?;
     Ok(event.head.position)
-}
-
-/// A copy of the [`MessageFold`] in flight.
-fn message_in_flight(transcript: &Transcript) -> Option<Arc<MessageFold>> {
-    transcript.open.as_ref()?.message.clone().map(Arc::new)
 }
 
 impl From<ReadError> for ReplayError {

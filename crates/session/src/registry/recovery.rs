@@ -15,7 +15,7 @@ use turnwire_event::fold::turn::OpenTool;
 use turnwire_event::fold::{MessageFold, OpenTurn};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Body, Event, Seq};
-use turnwire_log::{EventSelection, Records, Store};
+use turnwire_log::{EventSelection, ReadLimits, Records, Store};
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
@@ -24,8 +24,12 @@ use crate::store_read::worker_depth;
 use crate::turn::bind::PassThroughGate;
 use crate::turn::ending::{EndingContext, abort_turn};
 
-/// Events of an open turn read at once.
-const PAGE: usize = 1000;
+/// Events of an open turn read at once: a turn may have any number of events, of any size.
+const PAGE: ReadLimits = ReadLimits {
+    events: 1_000,
+    bytes: 1 << 20,
+    scanned: 10_000,
+};
 
 /// Ends every turn that has started and not ended, and returns their number.
 pub(crate) async fn end_open_turns(services: &Arc<SessionServices>) -> Result<usize, Error> {
@@ -85,9 +89,8 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
     let of_turn = EventSelection::all().with_turn(row.id);
     while after < tail {
         let page = store.read(row.session_id, after, tail, &of_turn, PAGE)?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        for stored in &page {
+        after = page.end;
+        for stored in &page.events {
             let event = Event::read(&stored.bytes).map_err(|error| {
                 tracing::error!(session = %row.session_id, seq = stored.seq.0, %error, "a stored event is invalid");
                 Error::Quarantined

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior};
-use turnwire_event::row::RowChange;
 use turnwire_event::metric;
+use turnwire_event::row::RowChange;
 use turnwire_log::Sequencer;
 
 use super::attach_token::AttachTokens;

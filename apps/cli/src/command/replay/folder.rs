@@ -1,6 +1,7 @@
 //! Replays a stored session from a data folder, as a server replays it to a client that has seen no
 //! event of it. The folder is only read, also while a server writes to it.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use anyhow::{Context as _, Result, bail};
@@ -8,14 +9,18 @@ use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::ReplayRange;
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
 use turnwire_log::sqlite::SqliteStore;
-use turnwire_log::{LogTail, MessageRecords as _, ReadError, TurnRecords as _};
+use turnwire_log::{LogTail, MessageRecords as _, ReadError, ReadLimits, TurnRecords as _};
 use turnwire_session::read_chunk;
 
 use super::projection::WireProjection;
 use crate::session_source::tail;
 
-/// The maximum number of persisted events that are read at once.
-const CHUNK_EVENTS_MAX: usize = 512;
+/// The persisted events that are read at once.
+const CHUNK: ReadLimits = ReadLimits {
+    events: 512,
+    bytes: 1 << 20,
+    scanned: 512,
+};
 
 /// Projects a session, or one `turn` of it, up to the current end of the log, and writes the frames
 /// to `out`. Fails at a damaged event, after the events before it.
@@ -44,8 +49,12 @@ pub(crate) fn replay(
             store,
             session,
             remaining,
-            (CHUNK_EVENTS_MAX, None),
-            in_flight,
+            (CHUNK, None),
+            &|to| {
+                in_flight
+                    .filter(|message| message.started <= to)
+                    .map(Cow::Borrowed)
+            },
             finished_replay,
         ) {
             // A read fails at a damaged event: replay up to it, then report it.

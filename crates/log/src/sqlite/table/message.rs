@@ -219,6 +219,16 @@ impl SelectRow for StoredMessage {
     }
 }
 
+/// The stored size of the parts of a message that grow with it, for a row of
+/// [`StoredMessage::SELECT`]: content, cuts and inputs.
+pub(crate) fn stored_size(row: &Row<'_>) -> rusqlite::Result<usize> {
+    let size = |column| {
+        let bytes = row.get_ref(column)?.as_bytes_or_null()?;
+        Ok::<_, rusqlite::Error>(bytes.map_or(0, <[u8]>::len))
+    };
+    Ok(size(5)? + size(15)? + size(16)?)
+}
+
 impl SelectRow for MessagePart {
     const SELECT: &str =
         "SELECT message, turn, model, started, started_at, part, blocks, cuts FROM message_part";

@@ -2,15 +2,16 @@
 
 use turnwire_event::{Actor, EventType, Seq, SessionId, TurnId, TypeSet, Ulid};
 
-use super::{Damage, LogUnderTest, read_all};
+use super::{Damage, LIMITS, LogUnderTest, read_all};
 use crate::error::ReadError;
 use crate::log::Log;
-use crate::selection::EventSelection;
+use crate::selection::{EventSelection, ReadLimits};
 use crate::tests::fixture::{BatchBuilder, sweep};
 
 pub(super) fn run(create: &dyn Fn() -> LogUnderTest) {
     read_and_count_return_the_selected_events(create().log.as_ref());
     limit_counts_selected_events(create().log.as_ref());
+    scan_ends_at_its_bound(create().log.as_ref());
     damaged_selected_event_fails_the_read(create);
     damaged_hash_before_a_selected_event_fails_the_read(create);
     missing_event_before_a_selected_event_fails_the_read(&create());
@@ -71,7 +72,9 @@ fn read(
     after: u64,
     selection: &EventSelection,
 ) -> Result<Vec<u64>, ReadError> {
-    let events = log.read(session, Seq(after), Seq(12), selection, 100)?;
+    let events = log
+        .read(session, Seq(after), Seq(12), selection, LIMITS)?
+        .events;
     Ok(events.iter().map(|event| event.seq.0).collect())
 }
 
@@ -105,25 +108,86 @@ fn read_and_count_return_the_selected_events(log: &dyn Log) {
     for (selection, expected) in cases {
         for after in [0, 2, 6, 11] {
             let expected: Vec<u64> = expected.iter().copied().filter(|n| *n > after).collect();
-            let events = log.read(builder.session, Seq(after), Seq(12), &selection, 100);
-            let events = events.expect("events");
+            let read = log.read(builder.session, Seq(after), Seq(12), &selection, LIMITS);
+            let read = read.expect("events");
+            assert_eq!(read.end, Seq(12), "after {after}: {selection:?}");
+            let events = read.events;
             let seqs: Vec<u64> = events.iter().map(|event| event.seq.0).collect();
             assert_eq!(seqs, expected, "after {after}: {selection:?}");
             for event in &events {
                 assert_eq!(event.bytes, builder.bytes[event.seq.0 as usize - 1]);
             }
-            let count = log.count(builder.session, Seq(after), Seq(12), &selection);
-            assert_eq!(count.expect("a count"), expected.len() as u64);
+            let count = log.count(builder.session, Seq(after), Seq(12), &selection, 100);
+            let count = count.expect("a count");
+            assert_eq!((count.events, count.end), (expected.len() as u64, Seq(12)));
+            for scanned in [2, 5].into_iter().filter(|_| after == 0) {
+                let found = in_pieces(log, builder.session, after, &selection, scanned);
+                assert_eq!(found, expected, "{scanned} at once: {selection:?}");
+            }
         }
     }
+}
+
+/// The selected events up to 12, read in pieces that look at `scanned` events each. Every piece
+/// moves on, and counts what it reads.
+fn in_pieces(
+    log: &dyn Log,
+    session: SessionId,
+    after: u64,
+    selection: &EventSelection,
+    scanned: usize,
+) -> Vec<u64> {
+    let mut after = Seq(after);
+    let mut found = Vec::new();
+    while after < Seq(12) {
+        let limits = ReadLimits { scanned, ..LIMITS };
+        let read = log.read(session, after, Seq(12), selection, limits);
+        let read = read.expect("events");
+        let count = log.count(session, after, read.end, selection, 100);
+        assert_eq!(count.expect("a count").events, read.events.len() as u64);
+        assert!(read.end > after, "{selection:?}");
+        assert!(read.events.len() <= scanned || selection.is_all());
+        found.extend(read.events.iter().map(|event| event.seq.0));
+        after = read.end;
+    }
+    found
+}
+
+fn scan_ends_at_its_bound(log: &dyn Log) {
+    let session = append_mixed(log).session;
+    let end = |selection: &EventSelection, scanned, upto| {
+        let limits = ReadLimits { scanned, ..LIMITS };
+        let read = log.read(session, Seq(0), Seq(upto), selection, limits);
+        let read = read.expect("events");
+        let count = log.count(session, Seq(0), Seq(upto), selection, scanned);
+        let count = count.expect("a count");
+        assert_eq!(count.end, read.end, "{selection:?}");
+        assert_eq!(count.events, read.events.len() as u64, "{selection:?}");
+        (read.events.len(), read.end.0)
+    };
+    let rare = actors(&["system"]);
+    assert_eq!(end(&rare, 4, 12), (0, 4), "nothing found yet");
+    assert_eq!(end(&rare, 6, 12), (1, 6));
+    assert_eq!(end(&rare, 12, 1_000), (1, 1_000), "no event after the tail");
+    // By type only the events of that type are looked at.
+    assert_eq!(end(&types(&[EventType::TurnCompleted]), 1, 6), (0, 6));
+    assert_eq!(end(&tool_calls(), 2, 12), (2, 5));
+    assert_eq!(end(&tool_calls().visible_only(), 3, 12), (2, 10));
+    let beta = tool_calls().with_actors(vec![Actor::tool("beta")]);
+    assert_eq!(end(&beta, 1, 12), (0, 2));
+    assert_eq!(end(&beta, 4, 12), (1, 12));
 }
 
 fn limit_counts_selected_events(log: &dyn Log) {
     let session = append_mixed(log).session;
     let read = |after, upto, limit| -> Vec<u64> {
-        let events = log.read(session, Seq(after), Seq(upto), &tool_calls(), limit);
-        let events = events.expect("events");
-        events.iter().map(|event| event.seq.0).collect()
+        let limits = ReadLimits {
+            events: limit,
+            ..LIMITS
+        };
+        let read = log.read(session, Seq(after), Seq(upto), &tool_calls(), limits);
+        let read = read.expect("events");
+        read.events.iter().map(|event| event.seq.0).collect()
     };
     assert_eq!(read(0, 12, 2), [2, 5]);
     assert_eq!(read(5, 12, 2), [10]);
@@ -186,7 +250,7 @@ fn first_retained_event_is_checked_against_the_trim_hash(test: &LogUnderTest) {
     assert_eq!(sweep(log, 45, 10), [(session, Seq(4))]);
     let below = read(log, session, 3, &tool_calls());
     assert!(matches!(below, Err(ReadError::Trimmed { low: 4 })));
-    let count = log.count(session, Seq(3), Seq(12), &tool_calls());
+    let count = log.count(session, Seq(3), Seq(12), &tool_calls(), 100);
     assert!(matches!(count, Err(ReadError::Trimmed { low: 4 })));
     let retained = read(log, session, 4, &tool_calls());
     assert_eq!(retained.expect("events"), [5, 10]);

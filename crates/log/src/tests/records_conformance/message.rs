@@ -17,6 +17,7 @@ pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     each_view_shows_its_own_messages(create().as_ref());
     display_only_messages_are_shown_to_clients_only(create().as_ref());
     messages_of_sub_agents_are_not_streamed(create().as_ref());
+    streamed_messages_stop_at_their_bytes(create().as_ref());
     messages_without_an_event_share_a_position(create().as_ref());
     large_messages_are_listed_without_their_content(create().as_ref());
 }
@@ -162,8 +163,10 @@ fn messages_of_sub_agents_are_not_streamed(store: &dyn Store) {
     let append = a.event_with(finished);
     store.append(&[append]).expect("an append");
     let streamed = |after, upto| {
-        let messages = store.streamed_messages(a.session, at(after), at(upto));
-        ids(messages.expect("messages"))
+        let messages = store.streamed_messages(a.session, at(after), at(upto), 1 << 20);
+        let (messages, end) = messages.expect("messages");
+        assert_eq!(end, at(upto));
+        ids(messages)
     };
     assert_eq!(streamed(0, 3), [3]);
     assert_eq!(
@@ -207,6 +210,23 @@ fn large_messages_are_listed_without_their_content(store: &dyn Store) {
     assert_eq!(page(MessageView::Orchestrator, None), newest);
     let whole = (vec![(2, 50_000, None)], true);
     assert_eq!(page(MessageView::Orchestrator, Some(3)), whole);
+}
+
+fn streamed_messages_stop_at_their_bytes(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    for n in 1..=3 {
+        let append = a.event_with(message(n, Role::Assistant, MessageScope::Shared));
+        store.append(&[append]).expect("an append");
+    }
+    let streamed = |after, bytes_max| {
+        let messages = store.streamed_messages(a.session, at(after), at(3), bytes_max);
+        let (messages, end) = messages.expect("messages");
+        (ids(messages), end)
+    };
+    assert_eq!(streamed(0, 0), (vec![1], at(1)), "one message at least");
+    assert_eq!(streamed(1, 0), (vec![2], at(2)));
+    assert_eq!(streamed(2, 0), (vec![3], at(3)));
+    assert_eq!(streamed(0, 1 << 20), (vec![1, 2, 3], at(3)));
 }
 
 fn messages_without_an_event_share_a_position(store: &dyn Store) {

@@ -5,6 +5,9 @@
 //!   ring  ──▶ runs of frames, made once a track ──▶ Selection ──▶ slices ─────┴─▶ PendingWrites
 //! ```
 //!
+//! Either way a client that stops reading holds the frames of one page or one read of the ring, both
+//! bounded in bytes, or a single larger frame.
+//!
 //! [`FrameFormat`] turns one event into frame bytes, the same for every client; [`Selection`] says
 //! which of them one client gets.
 
@@ -211,6 +214,19 @@ impl SessionCursor {
         }
     }
 
+    /// The size of the events that are read and not passed.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.page.iter().map(|(_, json)| json.len()).sum()
+    }
+
+    /// Drops the events that are read and not passed; they are read again.
+    pub(crate) fn release_page(&mut self) {
+        if let (false, Some(replay)) = (self.page.is_empty(), &mut self.replay) {
+            self.page = VecDeque::new();
+            replay.rewind(self.at);
+        }
+    }
+
     /// Notes that the cursor waits: the ring may overtake it before its next [`fill`](Self::fill).
     pub(crate) fn pause(&mut self) {
         self.has_paused = true;
@@ -303,6 +319,8 @@ impl SessionCursor {
         if tally.is_too_large() {
             return Ok(Fill::TooLarge(tally.frames()));
         }
+        // The frames may wait for a slow socket: without the spare capacity of their growth.
+        frames.shrink_to_fit();
         selection.format().push(frames.into(), tally, pending);
         Ok(Fill::Progress)
     }
@@ -315,11 +333,17 @@ impl SessionCursor {
     ) -> RingRead {
         let format = selection.format();
         let (from, mut has_stopped) = (self.index, false);
+        let mut bytes_left = live.pending_bytes_max();
         let mut take = |run: FrameRun<'_>| {
-            if has_stopped {
+            // The first event is taken whatever the size of its frames.
+            let at_least = usize::from(self.index == from);
+            let fitting = run.first(run.fitting(bytes_left).max(at_least));
+            if has_stopped || fitting.is_empty() {
+                has_stopped = true;
                 return;
             }
-            let passed = selection.take(run, &mut put);
+            bytes_left = bytes_left.saturating_sub(fitting.bytes());
+            let passed = selection.take(fitting, &mut put);
             has_stopped = passed < run.len();
             if let Some(last) = run.first(passed).heads().last() {
                 self.at = last.position;

@@ -43,6 +43,8 @@ pub(crate) struct PendingWrites<T> {
     written: usize,
     /// Frames in slices that are not written to their last byte.
     pub(crate) frames: u64,
+    /// Bytes of all slices that are not written to their last byte.
+    pub(crate) bytes: usize,
     /// Bytes of slices without a frame: heads, heartbeats, answers to the client.
     pub(crate) control_bytes: usize,
     /// When the socket last took bytes or a control frame was last queued.
@@ -55,6 +57,7 @@ impl<T: FrameTally> PendingWrites<T> {
             slices: VecDeque::new(),
             written: 0,
             frames: 0,
+            bytes: 0,
             control_bytes: 0,
             last_sent: Instant::now(),
         }
@@ -83,6 +86,7 @@ impl<T: FrameTally> PendingWrites<T> {
             0 => self.control_bytes += frames.len(),
             count => self.frames += count,
         }
+        self.bytes += frames.len();
         self.slices.push_back((frames, tally));
     }
 
@@ -117,6 +121,7 @@ impl<T: FrameTally> PendingWrites<T> {
                 0 => self.control_bytes -= front.len(),
                 count => self.frames -= count,
             }
+            self.bytes -= front.len();
             sent(tally);
             self.written = 0;
             self.slices.pop_front();
@@ -131,7 +136,7 @@ impl<T: FrameTally> PendingWrites<T> {
     pub(crate) fn truncate(&mut self, frame_end: impl FnOnce(&[u8], usize) -> usize) {
         let front = self.slices.pop_front().filter(|_| self.written > 0);
         self.slices.clear();
-        (self.frames, self.control_bytes) = (0, 0);
+        (self.frames, self.bytes, self.control_bytes) = (0, 0, 0);
         let Some((bytes, _)) = front else { return };
         let end = frame_end(&bytes, self.written);
         if self.written < end {
@@ -203,9 +208,11 @@ mod tests {
         pending.push_control(frames(&["pong"]));
         pending.push(frames(&["event"]), EventCount(1));
         assert_eq!((pending.control_bytes, pending.frames), (6, 1));
+        assert_eq!(pending.bytes, 13);
         pending.advance(5, |_| panic!("no slice is out"));
-        assert_eq!(pending.control_bytes, 6);
+        assert_eq!((pending.control_bytes, pending.bytes), (6, 13));
         pending.advance(1, |_| {});
         assert_eq!((pending.control_bytes, pending.frames), (0, 1));
+        assert_eq!(pending.bytes, 7);
     }
 }

@@ -202,8 +202,9 @@ impl WorkerStreams {
     ) -> Result<Fill, ReplayError> {
         let mut has_moved = self.schedule_due(cursor.at);
         has_moved |= self.look_up().await?;
+        let bytes_max = self.live.pending_bytes_max();
         for _ in 0..=self.joined.len() {
-            if pending.frames >= RING_EVENTS_MAX as u64 {
+            if pending.frames >= RING_EVENTS_MAX as u64 || pending.bytes >= bytes_max {
                 break;
             }
             self.last_filled = (self.last_filled + 1) % (self.joined.len() + 1);
@@ -217,11 +218,24 @@ impl WorkerStreams {
                 Fill::Overrun | Fill::TooLarge(_) => return Ok(fill),
             }
         }
+        self.release_pages(cursor, bytes_max.saturating_sub(pending.bytes));
         Ok(if has_moved {
             Fill::Progress
         } else {
             Fill::Idle
         })
+    }
+
+    /// Drops the events that were read for sessions which now wait, if all of them together are above
+    /// `bytes_max`: one connection holds no more with workers than without.
+    fn release_pages(&mut self, cursor: &mut SessionCursor, bytes_max: usize) {
+        let of_workers = self.joined.iter().map(|worker| worker.cursor.page_bytes());
+        if of_workers.sum::<usize>() + cursor.page_bytes() <= bytes_max {
+            return;
+        }
+        cursor.release_page();
+        let cursors = self.joined.iter_mut().map(|worker| &mut worker.cursor);
+        cursors.for_each(SessionCursor::release_page);
     }
 
     /// Fills a worker, or removes it if it has nothing to deliver any more.

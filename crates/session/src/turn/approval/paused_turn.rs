@@ -10,7 +10,7 @@ use turnwire_event::row::{ApprovalRow, TurnRow};
 use turnwire_event::{
     Actor, ApprovalId, Body, ContentBlock, Position, ToolUseId, TraceContext, TurnId,
 };
-use turnwire_log::{EventDraft, MessageView, Store};
+use turnwire_log::{EventDraft, MessageView, PageBounds, Store};
 
 use crate::error::Error;
 
@@ -19,7 +19,10 @@ const BY_USER: &str = "user";
 
 /// The messages that [`input_json`] reads at once. The message with the tool uses is among the last
 /// of its turn: only the results of tools that needed no approval follow.
-const INPUT_PAGE: usize = 8;
+const INPUT_PAGE: PageBounds = PageBounds {
+    rows: 8,
+    bytes: 1 << 20,
+};
 
 /// A person's decision on one approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +159,7 @@ pub(crate) fn input_json(
     loop {
         let view = MessageView::Orchestrator;
         let page = store.messages(turn.session_id, view, upto, before, INPUT_PAGE)?;
-        let blocks = page.iter().flat_map(|stored| &stored.message.content);
+        let blocks = page.rows.iter().flat_map(|message| &message.content);
         let mut inputs = blocks.filter_map(|block| match block {
             ContentBlock::ToolUse { id, input, .. } if *id == tool_use => Some(input),
             _ => None,
@@ -164,8 +167,8 @@ pub(crate) fn input_json(
         if let Some(input) = inputs.next() {
             return Ok(Some(input.to_string()));
         }
-        match page.first() {
-            Some(oldest) if oldest.message.turn_id == turn.id => before = Some(oldest.message.id),
+        match page.rows.first() {
+            Some(oldest) if oldest.turn_id == turn.id => before = Some(oldest.id),
             Some(_) | None => return Ok(None),
         }
     }

@@ -8,7 +8,7 @@ use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::{Origin, TurnKind};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Body, Event, Message, Position, Role, Seq, SessionId, TurnId};
-use turnwire_log::{EventSelection, Log, MessageView, ReadError, Store};
+use turnwire_log::{EventSelection, Log, MessageView, ReadError, ReadLimits, Store};
 
 use crate::error::Error;
 use crate::history::select::{RESUMES, SizedMessage, with_sizes};
@@ -62,9 +62,10 @@ impl TurnChain {
 
 /// The `turn.started` at `at`, unless retention has removed it.
 fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<TurnStarted>, Error> {
-    let stored = match log.read(session, at.prev(), at, &EventSelection::all(), 1) {
+    let all = EventSelection::all();
+    let stored = match log.read(session, at.prev(), at, &all, ReadLimits::ONE) {
         Err(ReadError::Trimmed { .. }) => return Ok(None),
-        read => read?,
+        read => read?.events,
     };
     let event = stored.first().and_then(|it| Event::read(&it.bytes).ok());
     Ok(event.and_then(|event| match event.body {

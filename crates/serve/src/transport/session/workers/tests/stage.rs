@@ -348,6 +348,7 @@ impl Acting {
             since: None,
             types: None,
             limit: 1000,
+            bytes_max: usize::MAX,
         };
         let page = stage
             .sessions
