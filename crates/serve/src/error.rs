@@ -257,6 +257,10 @@ impl From<Error> for RequestFault {
                 "The server is shutting down and accepts no new work.",
             ),
             Error::TooMany => (Code::TooManyRequests, "A limit is reached; try again soon."),
+            Error::TooManyReads => (
+                Code::TooManyRequests,
+                "You have as many reads waiting as one principal may have; try again soon.",
+            ),
             Error::Internal => return Self::internal(),
         };
         Self::new(code, detail)

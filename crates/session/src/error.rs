@@ -100,6 +100,10 @@ pub enum Error {
     /// A limit on keys or events was reached.
     #[error("a limit was reached")]
     TooMany,
+    /// The owner has [`Options::reads_waiting_per_owner`](crate::Options::reads_waiting_per_owner)
+    /// reads of the store waiting.
+    #[error("too many reads of the owner wait")]
+    TooManyReads,
     /// An internal failure; its cause is in the server's log.
     #[error("internal error")]
     Internal,

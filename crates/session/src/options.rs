@@ -30,6 +30,12 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Bytes of released events and their frames that all sessions keep in memory.
     pub rings_bytes: usize,
+    /// Reads of the store at once, each on a thread of its own.
+    pub read_slots: usize,
+    /// Reads of one owner at once.
+    pub read_slots_per_owner: usize,
+    /// Reads of one owner that wait for a slot.
+    pub reads_waiting_per_owner: usize,
     /// Bytes of events that a replay reads at once; a single event may be larger.
     pub replay_bytes: usize,
     /// Events that one read of the log looks at to find those that a filter selects.
@@ -107,6 +113,9 @@ impl Default for Options {
             ring_events: 4096,
             ring_bytes: 4 << 20,
             rings_bytes: 256 << 20,
+            read_slots: 16,
+            read_slots_per_owner: 4,
+            reads_waiting_per_owner: 1_024,
             replay_bytes: 256 << 10,
             scan_max: 10_000,
             idle_unload: Duration::from_secs(60),

@@ -27,6 +27,15 @@ section! {
         /// Maximum number of events that one read looks at to find those that a filter selects:
         /// some ten milliseconds. A page that ends there has a `next`.
         scan_max: usize = "10000", number(100..=1_000_000);
+        /// Maximum number of reads of the database at once, each on a thread of its own: more would
+        /// only wait for each other inside SQLite.
+        read_slots: usize = "16", number(1..=256);
+        /// Maximum number of reads of one principal at once: a quarter of all, so that four must
+        /// compete before anybody waits for them. A free slot goes to who has the fewest.
+        read_slots_per_owner: usize = "4", number(1..=256);
+        /// Maximum number of waiting reads of one principal: at a millisecond each the last of them
+        /// waits for a quarter of a second. The next one gets 429.
+        reads_waiting_per_owner: usize = "1024", number(1..=1_000_000);
         /// Retention time of events: 30 days (D-43).
         retention_s: u64 = "2592000", number(1..=3_153_600_000);
         /// Interval of the retention sweep.

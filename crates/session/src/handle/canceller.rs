@@ -11,6 +11,7 @@ use turnwire_event::{Owner, SessionId, TurnId};
 use crate::error::Error;
 use crate::live::bus::BusNotice;
 use crate::live::session::LiveSession;
+use crate::store_read::Reader;
 use crate::turn::cancel::request::{
     CancelOutcome, request_cancel, request_cancel_locked, truncate_reason,
 };
@@ -132,7 +133,8 @@ impl TurnCanceller {
             key_locks.push(self.core.idempotency.lock(scope.clone()).await?);
         }
         let expired_until = self.core.keys_expired_until();
-        let read = self.core.services.read(move |store| {
+        let reader = Reader::Owner(owner.clone());
+        let read = self.core.services.read_for(reader, move |store| {
             let mut turns = Vec::new();
             for scope in &scopes {
                 let row = store.idempotency_key(scope)?;

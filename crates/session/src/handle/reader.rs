@@ -63,11 +63,11 @@ impl SessionReader {
         before: Option<SessionId>,
         bounds: impl Into<PageBounds>,
     ) -> Result<Page<SessionRow, SessionId>, Error> {
-        let (owner, bounds) = (owner.clone(), bounds.into());
+        let (reader, owner, bounds) = (owner, owner.clone(), bounds.into());
         let rows = self
             .core
             .services
-            .read_rows(move |store| store.sessions(&owner, before, bounds))
+            .read_rows_for(reader, move |store| store.sessions(&owner, before, bounds))
             .await?;
         Ok(page(rows, |row| row.id))
     }
@@ -301,7 +301,7 @@ async fn read_session<T: Send + 'static>(
     live: &Arc<LiveSession>,
     read: impl FnOnce(&dyn Store) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let result = live.services.read(read).await;
+    let result = live.read(read).await;
     if matches!(result, Err(Error::Quarantined)) {
         live.quarantine();
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use turnwire_event::port::TurnProducer;
 use turnwire_event::{Clock, IdGenerator, Timestamp};
 use turnwire_hub::{RingBudget, WakePump};
@@ -29,6 +28,7 @@ use crate::registry::recovery::end_open_turns;
 use crate::registry::resume_queues::resume_queues;
 use crate::registry::retention;
 use crate::registry::upkeep::{announce_routing_policy, start_timers};
+use crate::store_read::ReadSlots;
 use crate::trusted_clock::TrustedClock;
 use crate::turn::cancel::early_cancel::EarlyCancels;
 use crate::worker::delegate::delegate_factory;
@@ -87,7 +87,6 @@ impl SessionService {
             parts.options.tokens_max_per_owner,
         ));
         let policy = ActiveRoutingPolicy::new(&parts.options.routing_policy_version);
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let trusted_clock = TrustedClock::load(
             parts.clock.clone(),
             parts.store.as_ref(),
@@ -99,13 +98,13 @@ impl SessionService {
             routing_policy: Mutex::new(policy),
             ring_budget: RingBudget::start(parts.options.rings_bytes),
             runner: TurnRunner::new(parts.producer, Handle::current(), &parts.options),
+            reads: ReadSlots::new(&parts.options),
             options: parts.options,
             clock: parts.clock,
             id_generator: parts.id_generator,
             store: parts.store,
             writer: parts.writer,
             pump: WakePump::start(),
-            replay_permits: Semaphore::new(cores),
             on_deleted: OnceLock::new(),
             delegates: OnceLock::new(),
             quarantined: Mutex::default(),

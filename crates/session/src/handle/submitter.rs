@@ -8,6 +8,7 @@ use turnwire_event::{Owner, metric};
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
+use crate::store_read::Reader;
 use crate::submit::idempotency::KeyLockGuard;
 use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
 use crate::turn::cancel::disconnect::StreamGuard;
@@ -118,7 +119,8 @@ impl TurnSubmitter {
     ) -> Result<Option<SubmittedTurn>, Error> {
         let expired_until = self.core.keys_expired_until();
         let (scope, body_sha256) = (scope.clone(), key.body_sha256);
-        let read = self.core.services.read(move |store| {
+        let reader = Reader::Owner(scope.owner.clone());
+        let read = self.core.services.read_for(reader, move |store| {
             let row = store.idempotency_key(&scope)?;
             let row = row.filter(|row| row.created_at > expired_until);
             let Some(row) = row else { return Ok(None) };

@@ -38,7 +38,7 @@ impl SessionWriter {
         let in_flight = live
             .ring
             .with_state(|transcript, _, _| transcript.id_in_flight());
-        let read = self.core.services.read(move |store| {
+        let read = live.read(move |store| {
             if let Some(turn) = turn {
                 store
                     .turn(turn)?

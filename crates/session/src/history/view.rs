@@ -11,7 +11,7 @@ use super::select::{
     SizedMessage, newest_complete_turns, newest_messages, page_bounds, recent_turns, with_size,
 };
 use crate::error::Error;
-use crate::store_read::read_store;
+use crate::store_read::ReadShare;
 
 /// The budget of notes for all sub-agents, which a sub-agent reads beside its own messages: a long
 /// exchange must not push the notes out. Sixteen notes are those of four sub-agents that write as
@@ -24,6 +24,8 @@ const NOTES_BUDGET: HistoryBudget = HistoryBudget {
 /// The [`HistoryReader`] of one turn. The turn's own input is the last message of its orchestrator.
 pub(crate) struct HistoryView {
     messages: Vec<SizedMessage>,
+    /// The share of the session's owner in the reads of `store`.
+    share: ReadShare,
     store: Arc<dyn MessageRecords>,
     session: SessionId,
     /// The position of the session before the turn.
@@ -36,11 +38,12 @@ impl HistoryView {
     pub(crate) fn new(
         messages: Vec<SizedMessage>,
         budget: HistoryBudget,
-        store: Arc<dyn MessageRecords>,
+        (share, store): (ReadShare, Arc<dyn MessageRecords>),
         (session, before): (SessionId, Position),
     ) -> Self {
         Self {
             messages: newest_complete_turns(messages, budget),
+            share,
             store,
             session,
             before,
@@ -64,10 +67,11 @@ impl HistoryReader for HistoryView {
         agent: &str,
         budget: HistoryBudget,
     ) -> BoxFuture<'_, Result<Vec<Message>, HistoryError>> {
-        let (store, session, before) = (self.store.clone(), self.session, self.before);
+        let (share, store) = (self.share.clone(), self.store.clone());
+        let (session, before) = (self.session, self.before);
         let agent = agent.to_owned();
         Box::pin(async move {
-            let read = read_store(store, move |store| {
+            let read = share.read(store, move |store| {
                 let read =
                     |view, budget| store.messages(session, view, before, None, page_bounds(budget));
                 let notes = read(MessageView::Agents, NOTES_BUDGET)?;

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::live::session::{DeletedCallback, LiveSession, SessionServices};
 use crate::registry::open_sessions::SessionRegistry;
 use crate::registry::retention;
+use crate::store_read::Reader;
 
 /// Sessions deleted in one transaction: batches of events are written between two of them.
 const BATCH: usize = 32;
@@ -27,7 +28,10 @@ impl SessionCore {
     /// Deletes a session and its workers. Continues to the end even if the caller goes away.
     pub(crate) async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
         let live = match self.open(owner, id).await {
-            Err(Error::Quarantined) => self.registry.open(&self.services, id).await?,
+            Err(Error::Quarantined) => {
+                let reader = Reader::Owner(owner.clone());
+                self.registry.open(&self.services, id, reader).await?
+            }
             other => other?,
         };
         if live.owner != *owner {

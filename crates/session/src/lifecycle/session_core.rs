@@ -6,11 +6,13 @@ use std::sync::Arc;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Owner, SessionId, Timestamp, TurnId};
 use turnwire_hub::RingClosed;
+use turnwire_log::Store;
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::registry::attach_token::AttachTokens;
 use crate::registry::open_sessions::SessionRegistry;
+use crate::store_read::Reader;
 use crate::submit::idempotency::IdempotencyLocks;
 use crate::turn::cancel::early_cancel::EarlyCancels;
 
@@ -41,7 +43,8 @@ impl SessionCore {
         owner: &Owner,
         id: SessionId,
     ) -> Result<Arc<LiveSession>, Error> {
-        let live = self.registry.open(&self.services, id).await?;
+        let reader = Reader::Owner(owner.clone());
+        let live = self.registry.open(&self.services, id, reader).await?;
         if live.owner != *owner {
             return Err(Error::SessionNotFound);
         }
@@ -58,7 +61,8 @@ impl SessionCore {
 
     /// The stored row of a turn of `owner`.
     pub(crate) async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
-        let stored = self.services.read_rows(move |store| store.turn(id)).await?;
+        let read = move |store: &dyn Store| store.turn(id);
+        let stored = self.services.read_rows_for(owner, read).await?;
         stored
             .filter(|(turn_owner, _)| turn_owner == owner)
             .map(|(_, row)| row)

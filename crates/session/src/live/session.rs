@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::port::{ChildTaskRegistry, NoChildTasks, WorkerLauncher};
@@ -32,7 +31,7 @@ use super::turn_slot::{TurnEndGuard, TurnSlot};
 use crate::error::Error;
 use crate::history::cache::HistoryCache;
 use crate::options::Options;
-use crate::store_read::read_store;
+use crate::store_read::{ReadShare, ReadSlots, Reader, read_with};
 use crate::submit::request::SubmitRequest;
 use crate::trusted_clock::TrustedClock;
 
@@ -68,9 +67,8 @@ pub(crate) struct SessionServices {
     /// The memory of all rings together.
     pub(crate) ring_budget: Arc<RingBudget>,
     pub(crate) runner: TurnRunner,
-    /// Permits to read a chunk of a replay: one for each core, in FIFO order, so that every late
-    /// reader gets its first events soon.
-    pub(crate) replay_permits: Semaphore,
+    /// The slots of reads of the store.
+    pub(crate) reads: ReadSlots,
     pub(crate) routing_policy: Mutex<ActiveRoutingPolicy>,
     pub(crate) on_deleted: OnceLock<DeletedCallback>,
     /// Refers weakly to the service, which owns these services; unset until the service exists.
@@ -80,7 +78,7 @@ pub(crate) struct SessionServices {
 }
 
 impl SessionServices {
-    /// Runs `read` on a blocking thread; see [`read_store`].
+    /// Runs a `read` of the server itself on a blocking thread; see [`ReadShare::read`].
     pub(crate) async fn read<T, E>(
         &self,
         read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
@@ -89,7 +87,31 @@ impl SessionServices {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        read_store(self.store.clone(), read).await
+        self.read_for(Reader::Server, read).await
+    }
+
+    /// Runs a `read` for `reader` on a blocking thread; see [`ReadShare::read`].
+    pub(crate) async fn read_for<T, E>(
+        &self,
+        reader: Reader,
+        read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let share = self.reads.share(reader);
+        share.read(self.store.clone(), read).await
+    }
+
+    /// As [`read_for`](Self::read_for) an owner, for one call of the store.
+    pub(crate) async fn read_rows_for<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        read: impl FnOnce(&dyn Store) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let reader = Reader::Owner(owner.clone());
+        self.read_for(reader, |store| Ok(read(store)?)).await
     }
 
     /// As [`read`](Self::read), for one call of the store.
@@ -175,6 +197,38 @@ pub struct LiveSession {
 }
 
 impl LiveSession {
+    /// The owner's share of the reads of the store.
+    pub(crate) fn read_share(&self) -> ReadShare {
+        let reader = Reader::Owner(self.owner.clone());
+        self.services.reads.share(reader)
+    }
+
+    /// Runs a `read` for the owner on a blocking thread; see [`ReadShare::read`].
+    pub(crate) async fn read<T, E>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let store = self.services.store.clone();
+        self.read_share().read(store, read).await
+    }
+
+    /// As [`read`](Self::read), for a chunk of a replay.
+    pub(crate) async fn read_replay<T, E>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let slot = self.services.reads.replay_slot(&self.owner).await?;
+        read_with(slot, self.services.store.clone(), read).await
+    }
+
     /// Bytes of frames that wait for the socket of one connection; a single frame may be larger.
     pub fn pending_bytes_max(&self) -> usize {
         self.services.options.replay_bytes

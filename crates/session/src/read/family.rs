@@ -44,7 +44,10 @@ impl LiveSession {
         missed: FinishedReplay,
     ) -> Result<CatchUp, ReplayError> {
         let id = self.id;
-        let tail = self.services.read_rows(move |store| store.tail(id)).await?;
+        let tail = self
+            .services
+            .read_rows_for(&self.owner, move |store| store.tail(id))
+            .await?;
         let low = tail.ok_or(Error::SessionNotFound)?.low;
         let since = Position::persisted(Epoch::FIRST, low);
         self.catch_up_from(since, filter, missed, u64::MAX).await
@@ -57,7 +60,7 @@ impl LiveSession {
             .with_actors(vec![Actor::worker(worker)]);
         let (id, upto) = (self.id, self.tail().seq);
         let scan_max = self.services.options.scan_max;
-        let read = self.services.read(move |store| {
+        let read = self.read(move |store| {
             let mut after = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
             // As many pieces as the starts of workers make: other events are not looked at.
             while after < upto {

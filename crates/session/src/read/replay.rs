@@ -153,8 +153,7 @@ impl LiveSession {
     ) -> Result<CountedEvents, ReplayError> {
         let (id, scan_max) = (self.id, self.services.options.scan_max);
         let selection = EventSelection::from(filter);
-        let permit = self.services.replay_permits.acquire().await;
-        let read = self.services.read(move |store| {
+        let read = self.read_replay(move |store| {
             let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
             if since < tail.low {
                 return Err(ReplayError::Expired);
@@ -167,9 +166,7 @@ impl LiveSession {
             }
             Ok(store.count(id, from, upto, &selection, scan_max)?)
         });
-        let counted = read.await;
-        drop(permit);
-        counted
+        read.await
     }
 }
 
@@ -219,15 +216,13 @@ impl CatchUp {
             to: self.upto,
         };
         let (filter, live) = (filter.cloned(), self.live.clone());
-        let permit = self.live.services.replay_permits.acquire().await;
-        let read = self.live.services.read(move |store| {
+        let read = self.live.read_replay(move |store| {
             let in_flight = |to| live.message_in_flight(to).map(Cow::Owned);
             let selection = (limits, filter.as_ref());
             let chunk = read_chunk(store, id, remaining, selection, &in_flight, missed);
             Ok::<_, ReplayError>(chunk?)
         });
         let (chunk, at) = read.await?;
-        drop(permit);
         self.at = at;
         self.chunk = (self.chunk * 4).min(CHUNK_MAX);
         Ok(Some(chunk))

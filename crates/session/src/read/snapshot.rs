@@ -38,7 +38,7 @@ impl LiveSession {
         };
         let read =
             move |store: &dyn Store| store.messages(id, MessageView::Clients, at, None, left);
-        let stored = self.services.read_rows(read).await?;
+        let stored = self.read(move |store| Ok::<_, Error>(read(store)?)).await?;
         snapshot.has_older = stored.has_more;
         snapshot.messages.splice(0..0, stored.rows);
         Ok(snapshot)

@@ -11,7 +11,7 @@ use turnwire_hub::RingClosed;
 use crate::error::{Error, SharedResource};
 use crate::live::session::{LiveSession, SessionServices};
 use crate::options::Options;
-use crate::store_read::worker_depth;
+use crate::store_read::{Reader, worker_depth};
 
 /// The sessions in memory, by id.
 #[derive(Default)]
@@ -34,6 +34,7 @@ impl SessionRegistry {
         &self,
         services: &Arc<SessionServices>,
         id: SessionId,
+        reader: Reader,
     ) -> Result<Arc<LiveSession>, Error> {
         loop {
             let removals = {
@@ -43,7 +44,7 @@ impl SessionRegistry {
                 }
                 open.removals
             };
-            let read = services.read(move |store| {
+            let read = services.read_for(reader.clone(), move |store| {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
                 let depth = worker_depth(store, &row)?;

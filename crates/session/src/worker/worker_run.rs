@@ -104,7 +104,7 @@ impl WorkerRun {
         self.wait_until_durable().await?;
         let (id, turn) = (self.live.id, self.turn);
         let upto = self.live.tail();
-        let read = self.live.services.read(move |store| {
+        let read = self.live.read(move |store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
             let view = MessageView::Clients;
             let newest = store.messages(id, view, upto, None, LAST_MESSAGES.into())?;

@@ -99,7 +99,7 @@ pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory,
         }
     }
     let cache = live.history.clone();
-    let read = live.services.read(move |store| {
+    let read = live.read(move |store| {
         let mut cache = cache.lock();
         cache.refresh(store, id, upto, budget)?;
         let approvals = match may_have_open_approvals {
@@ -201,7 +201,9 @@ fn prepare_opening(
     let mut messages = history.messages;
     messages.extend(opening_messages.iter().cloned().map(with_size));
     let before = (live.id, history.at);
-    let view = HistoryView::new(messages, budget, live.services.store.clone(), before);
+    let reads = live.read_share();
+    let store = live.services.store.clone();
+    let view = HistoryView::new(messages, budget, (reads, store), before);
     let total = history.total + opening_messages.len() as u64;
     let omitted = total.saturating_sub(view.len() as u64);
     let turn = (pending.id, &pending.request);

@@ -21,6 +21,7 @@ use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::Options;
+use crate::store_read::ReadSlots;
 use crate::trusted_clock::TrustedClock;
 
 /// A producer that is never called: these tests start no turn.
@@ -196,7 +197,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
             tokio::runtime::Handle::current(),
             &Options::default(),
         ),
-        replay_permits: tokio::sync::Semaphore::new(2),
+        reads: ReadSlots::new(&Options::default()),
         routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),
         on_deleted: Default::default(),
         delegates: Default::default(),
