@@ -29,17 +29,37 @@ async fn list(
     mut params: QueryParams,
 ) -> Result<Response, RequestFault> {
     let pages = &config.session;
-    let query = EventLogQuery {
-        since: params.take_cursor("since")?,
-        types: params.take("types")?.as_deref().map(types).transpose()?,
-        limit: params.take_limit(pages.events_page, pages.events_page_max)?,
-        bytes_max: pages.events_page_bytes,
-    };
+    let since = params.take_cursor("since")?;
+    let types = params.take("types")?.as_deref().map(types).transpose()?;
+    let limit = params.take_limit(pages.events_page, pages.events_page_max)?;
     let hashes = params.take_flag("hashes")?;
     params.refuse_rest()?;
+    let (limit, bytes_max) = page_limits(limit, pages.events_page_bytes, hashes);
+    let query = EventLogQuery {
+        since,
+        types,
+        limit,
+        bytes_max,
+    };
     let page = reader.events(&owner, id, query).await?;
     let kind = [(header::CONTENT_TYPE, "application/json")];
     Ok((kind, body(&page, hashes)).into_response())
+}
+
+/// The size of what stands around the events of a page.
+const PAGE_FRAME_BYTES: usize = 256;
+/// A comma, and a hash with its quotes and comma.
+const COMMA_BYTES: usize = 1;
+const HASH_BYTES: usize = 67;
+/// No event is smaller.
+const EVENT_BYTES_MIN: usize = 256;
+
+/// The number and the bytes of the events in a page of `page_bytes` in all.
+fn page_limits(limit: usize, page_bytes: usize, hashes: bool) -> (usize, usize) {
+    let limit = limit.min(page_bytes / EVENT_BYTES_MIN);
+    let beside_event = COMMA_BYTES + if hashes { HASH_BYTES } else { 0 };
+    let beside = PAGE_FRAME_BYTES + limit * beside_event;
+    (limit, page_bytes.saturating_sub(beside))
 }
 
 fn body(page: &EventPage, hashes: bool) -> Vec<u8> {
@@ -72,6 +92,27 @@ fn types(text: &str) -> Result<TypeSet, RequestFault> {
 mod tests {
     use super::*;
     use turnwire_event::EventType;
+
+    #[test]
+    fn page_with_everything_around_its_events_is_within_its_bytes() {
+        for page_bytes in [1_024, 524_288, 67_108_864] {
+            for (hashes, limit) in [(false, 1_000), (true, 1_000), (true, 100_000)] {
+                let (limit, bytes) = page_limits(limit, page_bytes, hashes);
+                assert!(limit > 0 && bytes > 0);
+                let event = "x".repeat(bytes / limit);
+                let mut out = Vec::new();
+                let zero = [0; 32];
+                let each = EventHashes {
+                    previous: &zero,
+                    each: vec![&zero; limit],
+                };
+                let events = std::iter::repeat_n(event.as_bytes(), limit);
+                let next = "evt_00010000000002".parse().ok();
+                write(events, next, hashes.then_some(&each), &mut out);
+                assert!(out.len() <= page_bytes, "{} of {page_bytes}", out.len());
+            }
+        }
+    }
 
     #[test]
     fn types_are_comma_separated_names() {
