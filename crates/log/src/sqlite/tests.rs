@@ -505,11 +505,11 @@ fn large_content_is_stored_once_and_read_exactly() {
         assert_eq!(events[0].bytes, bytes);
         let connection = Connection::open(folder.path().join(DATABASE_FILE)).expect("the file");
         let sum = "SELECT sum(octet_length(bytes)) FROM event WHERE seq = 1";
-        let stored: usize = connection
+        let stored: i64 = connection
             .query_row(sum, [], |row| row.get(0))
             .expect("a sum");
         let shared = if json.len() < 1_024 { 0 } else { json.len() };
-        assert_eq!(stored, bytes.len() - shared);
+        assert_eq!(stored as usize, bytes.len() - shared);
         // The event vouches for the content of the message.
         let changed = "UPDATE message SET content = '[]'";
         assert_eq!(connection.execute(changed, []).expect("a change"), 1);

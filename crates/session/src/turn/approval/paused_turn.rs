@@ -18,10 +18,10 @@ use crate::error::Error;
 const BY_USER: &str = "user";
 
 /// The messages that [`input_json`] reads at once. The message with the tool uses is among the last
-/// of its turn: only the results of tools that needed no approval follow.
+/// of its turn: only the results of tools that needed no approval follow, of at most 1 MiB each.
 const INPUT_PAGE: PageBounds = PageBounds {
     rows: 8,
-    bytes: 1 << 20,
+    bytes: 4 << 20,
 };
 
 /// A person's decision on one approval.
