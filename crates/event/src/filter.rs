@@ -31,10 +31,16 @@ pub enum FilterError {
     /// The actor is not valid.
     #[error("unknown actor \"{0}\"")]
     Actor(String),
+    /// The spec names more actors than [`ACTORS_MAX`].
+    #[error("{0} actors; a filter may name {ACTORS_MAX}")]
+    TooManyActors(usize),
     /// The preset does not exist.
     #[error("unknown preset \"{0}\"; there are preset:chat and preset:full")]
     Preset(String),
 }
+
+/// Actors that a filter may name: a turn has a handful, and every connection keeps its own list.
+pub const ACTORS_MAX: usize = 64;
 
 /// The start of a client's text, for an error message.
 fn shortened(text: &str) -> String {
@@ -131,6 +137,9 @@ impl EventFilter {
             actor.map_err(|_| FilterError::Actor(shortened(name)))
         };
         let actors = spec.actors.as_ref();
+        if let Some(names) = actors.filter(|names| names.len() > ACTORS_MAX) {
+            return Err(FilterError::TooManyActors(names.len()));
+        }
         let actors = actors.map(|names| names.iter().map(actor).collect::<Result<_, _>>());
         let actors = actors.transpose()?;
         Ok(Self {
@@ -221,6 +230,19 @@ mod tests {
             };
             assert!(EventFilter::resolve(&spec).is_err(), "{reserved}");
         }
+    }
+
+    #[test]
+    fn actors_are_bounded() {
+        let spec = |count: usize| FilterSpec {
+            actors: Some(vec!["user".into(); count]),
+            ..Default::default()
+        };
+        assert!(EventFilter::resolve(&spec(ACTORS_MAX)).is_ok());
+        assert_eq!(
+            EventFilter::resolve(&spec(ACTORS_MAX + 1)),
+            Err(FilterError::TooManyActors(ACTORS_MAX + 1))
+        );
     }
 
     // S3-016

@@ -195,6 +195,10 @@ impl App {
             next_connection: AtomicU64::new(1),
             lag_max: AtomicU64::new(0),
             tasks: TaskTracker::new(),
+            connections: listen::OwnerShares::new(
+                config.http.connections_max,
+                config.http.connections_max_per_owner,
+            ),
             stream_limits: StreamLimits::new(config.stream.chat_streams_max),
             turn_counters: CountersByVersion::default(),
         });
@@ -211,7 +215,8 @@ impl App {
     /// All routes with their middleware.
     pub fn router(&self) -> Router {
         let cors = CorsPolicy::new(&self.state.config.http.cors_origins);
-        middleware::wrap(routes::router(self.state.clone()), cors)
+        let shares = self.state.streams.connections.clone();
+        middleware::wrap(routes::router(self.state.clone()), cors, shares)
     }
 
     /// Serves `listener` until `drain` is cancelled; then running turns may end and connections close.
@@ -271,7 +276,8 @@ async fn policies(host: Arc<PackHost>, sessions: SessionService) {
 
 /// Runs the server until SIGTERM or SIGINT; a second signal ends it at once. Packs may name the
 /// variables of `services`.
-pub fn run(config: ServerConfig, services: &[BundledService]) -> Result<(), RunError> {
+pub fn run(mut config: ServerConfig, services: &[BundledService]) -> Result<(), RunError> {
+    listen::descriptors::fit(&mut config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

@@ -2,15 +2,19 @@
 //! lets those that are open finish when the server stops.
 //!
 //! A socket that is taken over by its response ([`SocketTakeover`]) keeps its [`ConnectionPermit`] for as
-//! long as it lives; a connection above the cap is answered with 429 and closed.
+//! long as it lives; a connection above the cap takes the place of an idle one, or is answered with
+//! 429 and closed.
 
+mod owner_share;
+mod refusal;
+mod connections;
 mod takeover;
+pub mod descriptors;
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -23,7 +27,6 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use socket2::SockRef;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +37,11 @@ use turnwire_session::SystemClock;
 
 use crate::config::ServerConfig;
 
-use takeover::LentSocket;
+use connections::{AnswerBody, ConnectionState, ConnectionTable};
+use refusal::RefusalLog;
+use takeover::{LentSocket, SocketFlags};
+
+pub use owner_share::{OwnerPermit, OwnerShares};
 pub use takeover::{SocketTakeover, TakenSocket};
 
 /// Connections that the kernel queues between two accepts: many clients reconnect at once after a
@@ -44,10 +51,9 @@ const BACKLOG: u32 = 4_096;
 /// The pause after a failed accept: without file descriptors it would fail in a tight loop.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
-/// Connections above the cap that are answered with 429 at the same time, and the time limit of such
-/// a response; further ones are closed without a response.
-const TURNED_AWAY_MAX: usize = 64;
-const TURNED_AWAY: Duration = Duration::from_millis(500);
+/// Refused connections whose clients may still read their 429; further ones get it too, and are
+/// closed at once.
+const LINGERING_MAX: usize = 64;
 
 /// Why the server cannot listen on its address.
 #[derive(Debug, thiserror::Error)]
@@ -63,9 +69,12 @@ pub enum BindError {
     Refused { address: SocketAddr, why: io::Error },
 }
 
-/// The permit of one open connection; dropping it makes room for another.
+/// The permit of one open connection, with its owner's; dropping it makes room for another.
 #[derive(Debug)]
-pub struct ConnectionPermit(#[allow(dead_code, reason = "held, never read")] OwnedSemaphorePermit);
+pub struct ConnectionPermit {
+    _slot: OwnedSemaphorePermit,
+    _owner: Option<OwnerPermit>,
+}
 
 /// Opens the listening socket.
 pub fn bind(config: &ServerConfig) -> Result<TcpListener, BindError> {
@@ -91,8 +100,18 @@ fn open(address: SocketAddr, send_buffer_bytes: u32) -> io::Result<TcpListener> 
     socket.listen(BACKLOG)
 }
 
-/// The head of a response, and the [`SocketTakeover`] of its socket.
-type Handed = (Vec<u8>, SocketTakeover);
+/// The head of a response, the [`SocketTakeover`] of its socket, and the permit of its owner.
+type Handed = (Vec<u8>, SocketTakeover, Option<OwnerPermit>);
+
+/// What all connections of the listener share.
+struct ListenerContext {
+    http: http1::Builder,
+    app: Router,
+    table: Arc<ConnectionTable>,
+    silence: Duration,
+    header_max_bytes: usize,
+    stop: CancellationToken,
+}
 
 /// Accepts and serves connections until `stop`; returns when the last request has been answered.
 /// Does not wait for sockets that were taken over.
@@ -102,29 +121,50 @@ pub async fn serve(
     config: &ServerConfig,
     stop: CancellationToken,
 ) {
-    let http = http(config);
     let stream = &config.stream;
-    let silence = Duration::from_millis(stream.heartbeat_ms.max(stream.write_deadline_ms));
-    let slots = Arc::new(Semaphore::new(config.http.connections_max));
-    let turned_away = Arc::new(Semaphore::new(TURNED_AWAY_MAX));
+    let max = config.http.connections_max;
+    let context = Arc::new(ListenerContext {
+        http: http(config),
+        app,
+        table: ConnectionTable::new(max),
+        silence: Duration::from_millis(stream.heartbeat_ms.max(stream.write_deadline_ms)),
+        header_max_bytes: config.http.header_max_bytes,
+        stop: stop.clone(),
+    });
+    let lingering = Arc::new(Semaphore::new(LINGERING_MAX));
+    let mut refusals = RefusalLog::default();
+    // A descriptor to accept and refuse with when the process has no other left.
+    let mut spare = spare_descriptor();
     let open = TaskTracker::new();
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
+            Err(error) if spare.is_some() && is_out_of_descriptors(&error) => {
+                drop(spare.take());
+                let accepted = tokio::time::timeout(ACCEPT_REST, listener.accept()).await;
+                if let Ok(Ok((stream, _))) = accepted {
+                    refusals.record(max);
+                    refusal::send_too_many(&stream);
+                }
+                spare = spare_descriptor();
+            }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_REST).await;
+                spare = spare.or_else(spare_descriptor);
             }
             Ok((stream, _)) => {
-                let Ok(permit) = Arc::clone(&slots).try_acquire_owned() else {
-                    tracing::warn!("the connection cap is reached; one was turned away");
-                    if let Ok(leave) = Arc::clone(&turned_away).try_acquire_owned() {
-                        open.spawn(turn_away(stream, leave));
+                let Some(slot) = context.table.admit().await else {
+                    refusals.record(max);
+                    refusal::send_too_many(&stream);
+                    if let Ok(permit) = Arc::clone(&lingering).try_acquire_owned() {
+                        open.spawn(async move {
+                            refusal::linger(stream).await;
+                            drop(permit);
+                        });
                     }
                     continue;
                 };
-                let permit = ConnectionPermit(permit);
-                let (http, app, stop) = (http.clone(), app.clone(), stop.clone());
-                open.spawn(connection(stream, http, app, permit, silence, stop));
+                open.spawn(connection(stream, context.clone(), slot));
             }
         }
     }
@@ -142,72 +182,93 @@ fn http(config: &ServerConfig) -> http1::Builder {
     http
 }
 
-async fn connection(
-    stream: TcpStream,
-    http: http1::Builder,
-    app: Router,
-    permit: ConnectionPermit,
-    silence: Duration,
-    stop: CancellationToken,
-) {
+fn spare_descriptor() -> Option<std::fs::File> {
+    std::fs::File::open("/dev/null").ok()
+}
+
+/// True if the process or the system has no descriptor left.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
+}
+
+async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: OwnedSemaphorePermit) {
     // Small frames must leave at once; what is due together is written together anyway.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
     // A peer that is gone without a word: heartbeats that nobody confirms end the connection.
-    if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(Some(silence)) {
+    if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(Some(context.silence)) {
         tracing::debug!(%error, "no TCP_USER_TIMEOUT");
     }
-    let blocked = Arc::new(AtomicBool::new(false));
+    let state = ConnectionState::new(&context.table);
+    let flags = Arc::new(SocketFlags::default());
     let handed: Arc<Mutex<Option<Handed>>> = Arc::default();
-    let hand = handed.clone();
+    let (hand, answering, app) = (handed.clone(), state.clone(), context.app.clone());
     let service = service_fn(move |request: Request<Incoming>| {
+        let (hand, busy) = (hand.clone(), answering.begin_request());
         let response = app.clone().oneshot(request.map(Body::new));
-        let hand = hand.clone();
         async move {
+            let Some(busy) = busy else {
+                // The connection is being closed for another: its request must not run.
+                return std::future::pending().await;
+            };
             let mut response = response.await?;
+            let owner = response.extensions_mut().remove::<OwnerPermit>();
             if let Some(takeover) = response.extensions_mut().remove::<SocketTakeover>() {
-                *hand.lock() = Some((takeover::head(&response, date()), takeover));
+                *hand.lock() = Some((takeover::head(&response, date()), takeover, owner));
                 // The socket is taken from under this future: it is dropped here.
-                std::future::pending::<()>().await;
+                return std::future::pending().await;
             }
-            Ok::<_, std::convert::Infallible>(response)
+            let _held = (busy, owner);
+            Ok::<_, std::convert::Infallible>(response.map(|body| AnswerBody { body, _held }))
         }
     });
     let lent = LentSocket {
         io: TokioIo::new(stream),
-        blocked: blocked.clone(),
+        flags: flags.clone(),
+        connection: state.clone(),
     };
-    let mut served = http.serve_connection(lent, service);
-    let mut stopping = std::pin::pin!(stop.cancelled());
+    let mut served = context.http.serve_connection(lent, service);
+    let mut stopping = std::pin::pin!(context.stop.cancelled());
+    let mut closing = std::pin::pin!(state.closed.cancelled());
     let mut has_logged = false;
     let ended = std::future::poll_fn(|cx| {
         if !has_logged && stopping.as_mut().poll(cx).is_ready() {
             has_logged = true;
             Pin::new(&mut served).graceful_shutdown();
         }
+        if closing.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
         match Pin::new(&mut served).poll(cx) {
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             // What the library had to write is out, and it waits for a response that never comes.
-            Poll::Pending if !blocked.load(Ordering::Relaxed) && handed.lock().is_some() => {
-                Poll::Ready(None)
-            }
+            Poll::Pending if !flags.is_blocked() && handed.lock().is_some() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     })
     .await;
     if let Some(Err(error)) = ended {
         tracing::debug!(%error, "a connection ended early");
+        if let Some(status) = flags.withheld_status() {
+            let stream = served.into_parts().io.io.into_inner();
+            refusal::send_unreadable(stream, status, context.header_max_bytes).await;
+        }
         return;
     }
     let handed = handed.lock().take();
-    if let Some((head, takeover)) = handed {
+    if let Some((head, takeover, owner)) = handed {
         let parts = served.into_parts();
         let socket = TakenSocket {
             io: parts.io.io.into_inner(),
             read: parts.read_buf,
             head,
-            permit,
+            permit: ConnectionPermit {
+                _slot: slot,
+                _owner: owner,
+            },
         };
         // A task of its own: this one is as large as the library needs it.
         takeover.hand(socket).map(tokio::spawn);
@@ -219,26 +280,6 @@ fn date() -> HeaderValue {
     let now = SystemClock.now().as_millis().max(0).unsigned_abs();
     let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now));
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
-}
-
-/// Answers 429, and reads on for a moment so that a reset does not discard the response.
-async fn turn_away(mut stream: TcpStream, _leave: OwnedSemaphorePermit) {
-    const BODY: &str = "{\"type\":\"/problems/too_many_requests\",\"title\":\"Too many requests\",\
-        \"status\":429,\"detail\":\"All connections of this server are taken; try again soon.\",\
-        \"code\":\"too_many_requests\",\"trace_id\":\"\"}";
-    let response = format!(
-        "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/problem+json\r\n\
-         retry-after: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{BODY}",
-        BODY.len(),
-    );
-    let goodbye = async {
-        stream.write_all(response.as_bytes()).await?;
-        stream.shutdown().await?;
-        let mut buffer = [0; 1024];
-        while stream.read(&mut buffer).await? > 0 {}
-        Ok::<_, io::Error>(())
-    };
-    let _ = tokio::time::timeout(TURNED_AWAY, goodbye).await;
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The middleware of every request and response.
 //!
 //! ```text
-//! trace id → guard → preflight or route → panic caught → problem written → headers → counted
+//! trace id → guard → owner's share → preflight or route → panic caught → problem written → headers
+//!          → counted
 //! ```
 
 use std::panic::AssertUnwindSafe;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderValue, Method};
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
@@ -18,6 +19,8 @@ use turnwire_event::metric;
 use crate::access::cors::{self, CorsPolicy};
 use crate::access::guard::admit;
 use crate::error::{RequestFault, with_problem_body};
+use crate::listen::{OwnerPermit, OwnerShares};
+use crate::request::identity;
 use crate::request::trace::RequestTrace;
 
 /// Headers of every response that does not set them itself.
@@ -33,16 +36,42 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
+/// Paths that answer whatever an owner uses: probes of the operator.
+const UNCOUNTED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
 /// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call
-/// them.
-pub fn wrap(routes: Router, cors: CorsPolicy) -> Router {
+/// them, and each owner has its share of `shares`.
+pub fn wrap(routes: Router, cors: CorsPolicy, shares: OwnerShares) -> Router {
     routes
         .fallback(async || RequestFault::not_found())
         .method_not_allowed_fallback(async || RequestFault::method_not_allowed())
-        .layer(from_fn_with_state(cors, handle))
+        .layer(from_fn_with_state((cors, shares), handle))
 }
 
-async fn handle(State(cors): State<CorsPolicy>, mut request: Request, next: Next) -> Response {
+/// Counts a request for its owner, to the end of the answer. A request without a valid owner is
+/// refused by its route. An upgrade counts for the owner of its token; it has no body, so that
+/// nobody holds a connection with one.
+fn count_for_owner(
+    request: &Request,
+    shares: &OwnerShares,
+) -> Result<Option<OwnerPermit>, RequestFault> {
+    let is_uncounted = UNCOUNTED.contains(&request.uri().path());
+    let is_upgrade =
+        request.method() == Method::GET && request.headers().contains_key(header::UPGRADE);
+    if is_uncounted || is_upgrade {
+        return Ok(None);
+    }
+    match identity::read(request.headers()) {
+        Ok(owner) => shares.acquire(&owner).map(Some),
+        Err(_) => Ok(None),
+    }
+}
+
+async fn handle(
+    State((cors, shares)): State<(CorsPolicy, OwnerShares)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let trace = RequestTrace::of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = label(request.method());
@@ -50,8 +79,13 @@ async fn handle(State(cors): State<CorsPolicy>, mut request: Request, next: Next
     request.extensions_mut().insert(trace);
     // Never the whole path and query: they can hold an attach token.
     let span = tracing::error_span!("request", trace_id, method);
-    let mut site = None;
-    let response = match admit(request.uri(), request.headers(), &cors) {
+    let (mut site, mut permit) = (None, None);
+    let admitted = admit(request.method(), request.uri(), request.headers(), &cors);
+    let admitted = admitted.and_then(|admitted| {
+        permit = count_for_owner(&request, &shares)?;
+        Ok(admitted)
+    });
+    let response = match admitted {
         Err(fault) => fault.into_response(),
         Ok(admitted) => {
             request.extensions_mut().insert(admitted.host);
@@ -72,6 +106,9 @@ async fn handle(State(cors): State<CorsPolicy>, mut request: Request, next: Next
         }
     };
     let mut response = with_problem_body(response, &trace_id);
+    if let Some(permit) = permit {
+        response.extensions_mut().insert(permit);
+    }
     cors.add_headers(site.as_ref(), &mut response);
     for (name, value) in HEADERS {
         let entry = response.headers_mut().entry(name);
@@ -107,7 +144,6 @@ mod tests {
     use super::*;
     use crate::config::setting::site::SiteOrigin;
     use axum::body::{Body, to_bytes};
-    use axum::http::header;
     use axum::routing::{get, post};
     use serde_json::Value;
     use tower::ServiceExt as _;
@@ -121,7 +157,7 @@ mod tests {
             )
             .route("/sessions", get(async || "a").post(async || "b"))
             .route("/make", post(async || "made"));
-        wrap(routes, cors)
+        wrap(routes, cors, OwnerShares::new(10, 10))
     }
 
     async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> (Response<()>, Vec<u8>) {

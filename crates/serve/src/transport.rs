@@ -20,6 +20,7 @@ use tokio_util::task::TaskTracker;
 use turnwire_session::{LiveSessions, TurnCanceller};
 
 use crate::config::stream::Stream as StreamSettings;
+use crate::listen::OwnerShares;
 
 pub(crate) use carrier::event_stream::EventStream;
 pub(crate) use chat::ChatFormat;
@@ -43,6 +44,8 @@ pub struct Streams {
     pub next_connection: AtomicU64,
     /// The running connections: [`App::serve`](crate::app::App::serve) waits for their last frames.
     pub tasks: TaskTracker,
+    /// The share of each owner in all connections.
+    pub connections: OwnerShares,
     /// The bound of open chat streams of each owner.
     pub stream_limits: StreamLimits,
     /// The frame counters of every `TurnFormat`.

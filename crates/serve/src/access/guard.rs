@@ -3,8 +3,10 @@
 //! A page of another site can make a browser send requests to this server, and a foreign name can
 //! be made to resolve to it. So the Host header must be a loopback name, and an Origin header must
 //! be this server's own or one that is listed; other requests are refused before they are parsed.
+//! A browser sends some requests of other sites without Origin, such as images and scripts; it marks
+//! them with `Sec-Fetch-Site`, and they are refused unless they only open a page.
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
 use turnwire_wire::problem::Code;
 
 use crate::access::cors::CorsPolicy;
@@ -25,8 +27,9 @@ pub(crate) struct AdmittedRequest {
     pub(crate) site: Option<HeaderValue>,
 }
 
-/// Accepts a request by its Host and Origin headers, or returns the refusal.
+/// Accepts a request by its Host, Origin and `Sec-Fetch-*` headers, or returns the refusal.
 pub(crate) fn admit(
+    method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
     cors: &CorsPolicy,
@@ -58,6 +61,12 @@ pub(crate) fn admit(
         site,
     };
     let Some(origin) = single_value(headers, header::ORIGIN).map_err(|_| foreign())? else {
+        if is_of_other_site(headers) && !opens_page(method, uri, headers) {
+            return Err(RequestFault::new(
+                Code::OriginNotAllowed,
+                "Pages of other sites may only link to this server's pages.",
+            ));
+        }
         return Ok(admitted(None));
     };
     if origin.strip_prefix("http://").and_then(loopback_origin) == Some(own) {
@@ -67,6 +76,24 @@ pub(crate) fn admit(
     } else {
         Err(foreign())
     }
+}
+
+/// Whether a browser says that a page of another origin made the request. Another port of this
+/// machine is the same site for a browser, and another origin.
+fn is_of_other_site(headers: &HeaderMap) -> bool {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    sites.any(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"))
+}
+
+/// Whether a browser opens a page in a tab: a link to the live page or to the page of a problem,
+/// which show nothing of any session by themselves.
+fn opens_page(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    let says = |name, value| headers.get(name).is_some_and(|given| given == value);
+    let is_page = uri.path() == "/" || uri.path().starts_with("/problems");
+    method == Method::GET
+        && is_page
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
 }
 
 /// The origin of a server at `authority`, a loopback host with or without a port.
@@ -96,7 +123,7 @@ mod tests {
             headers.append(header::ORIGIN, value.parse().expect("a header"));
         }
         let uri = target.parse().expect("a target");
-        admit(&uri, &headers, cors).map_err(|f| f.code())
+        admit(&Method::GET, &uri, &headers, cors).map_err(|f| f.code())
     }
 
     #[test]
@@ -194,12 +221,52 @@ mod tests {
         );
     }
 
+    // G4
+    #[test]
+    fn requests_of_other_sites_without_origin_may_only_open_pages() {
+        let ask = |method: &Method, path: &'static str, fetch: [&str; 3]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost:8421".parse().expect("a header"));
+            let names = ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest"];
+            for (name, value) in names.into_iter().zip(fetch) {
+                headers.insert(name, value.parse().expect("a header"));
+            }
+            let cors = CorsPolicy::default();
+            let admitted = admit(method, &Uri::from_static(path), &headers, &cors);
+            admitted.map(|_| ()).map_err(|fault| fault.code())
+        };
+        let refused = Err(Code::OriginNotAllowed);
+        for site in ["cross-site", "same-site", "anything"] {
+            for (method, path, mode, dest) in [
+                (Method::GET, "/sessions", "no-cors", "image"),
+                (Method::GET, "/sessions", "navigate", "document"),
+                (Method::GET, "/", "navigate", "iframe"),
+                (Method::POST, "/", "navigate", "document"),
+                (Method::POST, "/chat/stream", "no-cors", "empty"),
+            ] {
+                assert_eq!(ask(&method, path, [site, mode, dest]), refused, "{path}");
+            }
+            let link = [site, "navigate", "document"];
+            assert_eq!(ask(&Method::GET, "/", link), Ok(()));
+            assert_eq!(ask(&Method::GET, "/problems/draining", link), Ok(()));
+        }
+        for site in ["same-origin", "none"] {
+            let own = [site, "cors", "empty"];
+            assert_eq!(ask(&Method::POST, "/chat/stream", own), Ok(()));
+        }
+    }
+
     #[test]
     fn host_is_returned_as_written() {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, "LocalHost:8421".parse().expect("a header"));
-        let own =
-            admit(&Uri::from_static("/"), &headers, &CorsPolicy::default()).expect("loopback");
+        let own = admit(
+            &Method::GET,
+            &Uri::from_static("/"),
+            &headers,
+            &CorsPolicy::default(),
+        )
+        .expect("loopback");
         assert_eq!(own.host, OwnHost("LocalHost:8421".into()));
         assert_eq!(own.site, None);
     }

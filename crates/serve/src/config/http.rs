@@ -23,6 +23,10 @@ section! {
         /// Maximum number of open connections, including WebSockets and chat streams: at 15 KB
         /// each, 10,000 stay under 150 MB.
         connections_max: usize = "10000", number(1..=1_000_000);
+        /// Maximum number of requests being answered and open streams per principal: a quarter of all
+        /// connections. The next one gets 429. When all connections are taken, one that has been
+        /// idle for a second is closed for a new one.
+        connections_max_per_owner: usize = "2500", number(1..=1_000_000);
         /// Origins of other sites whose pages may call this server from a browser, such as
         /// `http://localhost:3000`, separated by commas. Default is none, because requests are not
         /// authenticated.

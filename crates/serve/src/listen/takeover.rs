@@ -8,7 +8,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::task::{Context, Poll};
 
 use axum::http::{HeaderValue, Response, header};
@@ -19,6 +19,8 @@ use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use super::ConnectionPermit;
+use super::connections::ConnectionState;
+use super::refusal::own_error_status;
 
 /// A socket that was taken from the HTTP library.
 #[derive(Debug)]
@@ -88,12 +90,53 @@ pub(super) fn head<B>(response: &Response<B>, date: HeaderValue) -> Vec<u8> {
     out
 }
 
+/// What the listener must know about a [`LentSocket`].
+#[derive(Default)]
+pub(super) struct SocketFlags {
+    /// True while the last write found the socket full.
+    blocked: AtomicBool,
+    /// The status of an error that the library wrote by itself and that was withheld, or 0.
+    withheld: AtomicU16,
+}
+
+impl SocketFlags {
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
+    /// The status of the library's own error response, which was not written to the socket.
+    pub(super) fn withheld_status(&self) -> Option<u16> {
+        Some(self.withheld.load(Ordering::Relaxed)).filter(|status| *status > 0)
+    }
+}
+
 /// The socket while the HTTP library owns it. It cannot be taken back while the library still has
-/// bytes to write.
+/// bytes to write. The library's own error responses have no body: they are withheld, and the
+/// listener writes a problem instead.
 pub(super) struct LentSocket {
     pub(super) io: TokioIo<TcpStream>,
-    /// True while the last write found the socket full.
-    pub(super) blocked: Arc<AtomicBool>,
+    pub(super) flags: Arc<SocketFlags>,
+    pub(super) connection: Arc<ConnectionState>,
+}
+
+impl LentSocket {
+    /// Whether `written` is an error response of the library, which is then withheld. While a
+    /// request is answered, the routes write.
+    fn withholds(&self, written: &[u8]) -> bool {
+        if self.connection.is_busy() {
+            return false;
+        }
+        let status = own_error_status(written);
+        self.flags
+            .withheld
+            .fetch_max(status.unwrap_or(0), Ordering::Relaxed);
+        status.is_some()
+    }
+
+    fn note_blocked<T>(&self, written: &Poll<T>) {
+        let is_blocked = written.is_pending();
+        self.flags.blocked.store(is_blocked, Ordering::Relaxed);
+    }
 }
 
 impl Read for LentSocket {
@@ -112,8 +155,11 @@ impl Write for LentSocket {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.withholds(buf) {
+            return Poll::Ready(Ok(buf.len()));
+        }
         let written = Pin::new(&mut self.io).poll_write(cx, buf);
-        self.blocked.store(written.is_pending(), Ordering::Relaxed);
+        self.note_blocked(&written);
         written
     }
 
@@ -122,6 +168,9 @@ impl Write for LentSocket {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.flags.withheld_status().is_some() {
+            return Poll::Ready(Ok(())); // the listener has something to write
+        }
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 
@@ -134,8 +183,13 @@ impl Write for LentSocket {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if let [only] = bufs
+            && self.withholds(only)
+        {
+            return Poll::Ready(Ok(only.len()));
+        }
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        self.blocked.store(written.is_pending(), Ordering::Relaxed);
+        self.note_blocked(&written);
         written
     }
 }

@@ -26,7 +26,8 @@ impl<S: Sync> FromRequestParts<S> for Identity {
     }
 }
 
-fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
+/// The [`Owner`] that a request with these headers acts for.
+pub(crate) fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
     let tenant_invalid = || {
         RequestFault::new(
             Code::TenantInvalid,

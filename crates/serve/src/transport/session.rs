@@ -20,7 +20,7 @@ use turnwire_event::{Owner, SessionId};
 use turnwire_wire::problem::Code;
 
 use crate::error::RequestFault;
-use crate::listen::{SocketTakeover, TakenSocket};
+use crate::listen::{OwnerPermit, SocketTakeover, TakenSocket};
 
 use super::Streams;
 use super::carrier::websocket::upgrade;
@@ -38,16 +38,19 @@ pub async fn open(
         let detail = "This path speaks WebSocket (RFC 6455, version 13).";
         RequestFault::new(Code::InvalidRequest, detail)
     })?;
-    let redeemed = streams
-        .sessions
-        .redeem(id, token, |_| Ok::<_, RequestFault>(()));
-    let (owner, ()) = redeemed?;
+    let share = |owner: &Owner| streams.connections.acquire(owner);
+    let (owner, share) = streams.sessions.redeem(id, token, share)?;
     let tasks = streams.tasks.clone();
-    let run = move |taken| tasks.track_future(run(streams, id, owner, taken));
+    let run = move |taken| tasks.track_future(run(streams, id, (owner, share), taken));
     Ok(upgrade::response(&accept_key, SocketTakeover::new(run)))
 }
 
-async fn run(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: TakenSocket) {
+async fn run(
+    streams: Arc<Streams>,
+    id: SessionId,
+    (owner, share): (Owner, OwnerPermit),
+    taken: TakenSocket,
+) {
     let settings = &streams.settings;
     let deadline = Duration::from_millis(settings.write_deadline_ms);
     let opened = upgrade::open(taken, deadline, settings.frame_in_max_bytes);
@@ -61,5 +64,5 @@ async fn run(streams: Arc<Streams>, id: SessionId, owner: Owner, taken: TakenSoc
         .carrier(socket)
         .run()
         .await;
-    drop(permit);
+    drop((permit, share));
 }

@@ -151,6 +151,7 @@ impl Stage {
             events_sent: metrics::Counter::noop(),
             next_connection: AtomicU64::new(1),
             tasks: TaskTracker::new(),
+            connections: crate::listen::OwnerShares::new(1, 1),
             stream_limits: StreamLimits::new(1),
             turn_counters: CountersByVersion::default(),
             lag_max: AtomicU64::new(0),

@@ -1,0 +1,170 @@
+//! The open connections: how many there are, and which of them wait for a request.
+//!
+//! When all are taken, the connection that has waited longest is closed for a new one, so that nobody
+//! keeps others out with connections that are not used. A connection whose request is being answered,
+//! and a stream, are never closed for another.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::owner_share::OwnerPermit;
+
+/// How long a connection may wait for its first or next request before it can be closed for
+/// another: a client that has just connected sends its request within this time.
+const IDLE_MIN: Duration = Duration::from_secs(1);
+
+/// How long a new connection waits for the place of one that is being closed.
+const CLOSE_WAIT: Duration = Duration::from_millis(200);
+
+/// The open connections of the listener.
+pub(super) struct ConnectionTable {
+    slots: Arc<Semaphore>,
+    idle: Mutex<IdleConnections>,
+}
+
+#[derive(Default)]
+struct IdleConnections {
+    last_number: u64,
+    /// Waiting connections, the one that has waited longest first.
+    waiting: BTreeMap<u64, (Instant, CancellationToken)>,
+}
+
+impl ConnectionTable {
+    /// A table with room for `max` connections.
+    pub(super) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            slots: Arc::new(Semaphore::new(max)),
+            idle: Mutex::default(),
+        })
+    }
+
+    /// The place of one more connection; closes the longest idle one if all are taken.
+    pub(super) async fn admit(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
+            return Some(permit);
+        }
+        if !self.close_longest_idle() {
+            return None;
+        }
+        let permit = Arc::clone(&self.slots).acquire_owned();
+        tokio::time::timeout(CLOSE_WAIT, permit).await.ok()?.ok()
+    }
+
+    fn close_longest_idle(&self) -> bool {
+        let mut idle = self.idle.lock();
+        let Some(longest) = idle.waiting.first_entry() else {
+            return false;
+        };
+        if longest.get().0.elapsed() < IDLE_MIN {
+            return false;
+        }
+        longest.remove().1.cancel();
+        true
+    }
+}
+
+/// One connection in the table: idle, or busy with a request.
+pub(super) struct ConnectionState {
+    table: Arc<ConnectionTable>,
+    /// The key in [`IdleConnections::waiting`] while the connection is idle.
+    number: Mutex<Option<u64>>,
+    is_busy: AtomicBool,
+    /// Cancelled when the connection must make room for another.
+    pub(super) closed: CancellationToken,
+}
+
+impl ConnectionState {
+    /// A connection that waits for its first request.
+    pub(super) fn new(table: &Arc<ConnectionTable>) -> Arc<Self> {
+        let state = Arc::new(Self {
+            table: table.clone(),
+            number: Mutex::new(None),
+            is_busy: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+        });
+        state.set_idle();
+        state
+    }
+
+    /// True from the head of a request to the end of its answer.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Relaxed)
+    }
+
+    fn set_idle(&self) {
+        self.is_busy.store(false, Ordering::Relaxed);
+        let mut idle = self.table.idle.lock();
+        idle.last_number += 1;
+        let number = idle.last_number;
+        let entry = (Instant::now(), self.closed.clone());
+        idle.waiting.insert(number, entry);
+        drop(idle);
+        *self.number.lock() = Some(number);
+    }
+
+    /// Marks the connection as busy until the guard is dropped; `None` if it is being closed.
+    pub(super) fn begin_request(self: &Arc<Self>) -> Option<BusyGuard> {
+        self.leave_idle().then(|| {
+            self.is_busy.store(true, Ordering::Relaxed);
+            BusyGuard(self.clone())
+        })
+    }
+
+    /// Leaves the list of idle connections; false if the connection is not on it.
+    fn leave_idle(&self) -> bool {
+        let number = self.number.lock().take();
+        let entry = number.and_then(|number| self.table.idle.lock().waiting.remove(&number));
+        entry.is_some()
+    }
+}
+
+impl Drop for ConnectionState {
+    fn drop(&mut self) {
+        self.leave_idle();
+    }
+}
+
+/// A request that is being answered; the connection is idle again when this is dropped.
+pub(super) struct BusyGuard(Arc<ConnectionState>);
+
+impl Drop for BusyGuard {
+    fn drop(&mut self) {
+        self.0.set_idle();
+    }
+}
+
+/// The body of an answer, with what is held until it is written.
+pub(super) struct AnswerBody {
+    pub(super) body: Body,
+    pub(super) _held: (BusyGuard, Option<OwnerPermit>),
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
