@@ -3,6 +3,7 @@
 
 pub mod python;
 pub mod load;
+pub mod large_session;
 pub mod server_fixture;
 pub mod chat;
 pub mod trace;
