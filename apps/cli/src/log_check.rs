@@ -2,4 +2,5 @@
 //! but the types.
 
 pub(crate) mod turn_verifier;
+pub(crate) mod stored_rows;
 pub(crate) mod session_log;

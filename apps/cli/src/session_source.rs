@@ -155,28 +155,33 @@ pub(crate) fn folder_page(
     since: Option<Seq>,
 ) -> Result<SourcePage> {
     let after = since.unwrap_or(tail.low);
-    let mut limit = PAGE;
-    let mut damaged = None;
-    let events = loop {
-        if limit == 0 {
-            break Vec::new();
+    let limits = ReadLimits {
+        events: PAGE,
+        bytes: PAGE_BYTES,
+        scanned: PAGE,
+    };
+    let read = |upto: Seq| {
+        let batch = store.read(session, after, upto, &EventSelection::all(), limits);
+        batch.map(|batch| batch.events)
+    };
+    let (events, damaged) = match read(tail.seq) {
+        // A read fails at a missing or damaged record: read up to it once, and report it.
+        Err(ReadError::Damaged { seq, .. }) => {
+            let intact = seq.saturating_sub(1);
+            let events = match intact > after.0 {
+                true => read(Seq(intact))?,
+                false => Vec::new(),
+            };
+            let last = events.last().map_or(after, |event| event.seq);
+            // A page that is full before the damage: the next one meets it again.
+            let damaged = (last.0 >= intact).then_some(Seq(seq));
+            (events, damaged)
         }
-        let limits = ReadLimits {
-            events: limit,
-            bytes: PAGE_BYTES,
-            scanned: limit,
-        };
-        match store.read(session, after, tail.seq, &EventSelection::all(), limits) {
-            // A read fails at a damaged record: read up to it, and report it.
-            Err(ReadError::Damaged { seq, .. }) => {
-                damaged = Some(Seq(seq));
-                limit = usize::try_from(seq.saturating_sub(after.0 + 1))?;
-            }
-            read => break read?.events,
-        }
+        events => (events?, None),
     };
     let last = events.last().map_or(after, |event| event.seq);
-    let has_more = last < tail.seq && damaged.is_none();
+    // A page without events ends the log: the next one would be the same.
+    let has_more = last > after && last < tail.seq && damaged.is_none();
     let events = events.into_iter();
     Ok(SourcePage {
         previous: store.hash_at(session, after)?,

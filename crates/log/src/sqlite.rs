@@ -20,6 +20,7 @@ mod maintain;
 mod compact;
 mod log;
 mod records;
+mod audit;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub use crate::sqlite::gauge::WAL_BYTES_MAX;
 use crate::sqlite::gauge::WalGauge;
 use crate::sqlite::wal::WalLoss;
 use crate::sqlite::write::WriteHalf;
+
+pub use audit::EventColumns;
 
 /// The failures that a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

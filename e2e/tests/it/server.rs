@@ -2,6 +2,7 @@
 
 mod browser;
 mod budgets;
+mod damage;
 mod disk;
 mod drain;
 mod durability;

@@ -4,11 +4,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use turnwire_event::SessionId;
+use turnwire_event::{Epoch, Message, Position, Role, Seq, SessionId};
+use turnwire_log::sqlite::SqliteStore;
+use turnwire_log::{
+    CallRecords as _, LogTail, MessageRecords as _, MessageView, ReadError, TurnRecords as _,
+};
 
 use crate::args::SourceArgs;
 use crate::connect;
 use crate::log_check::session_log::{LogVerdict, LogVerifier};
+use crate::log_check::stored_rows::{RowVerifier, SessionRows};
+use crate::session_source::{self, SessionSource, SourcePage};
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::output::print;
 use crate::terminal::wording::counted;
@@ -25,11 +31,20 @@ pub(crate) async fn run(args: &SourceArgs) -> Result<ExitCode> {
 
 async fn verify(args: &SourceArgs) -> Result<LogVerdict> {
     let (source, session) = (connect::source(args)?, args.session);
+    // Before the events: every event that a row refers to is written before the row is visible.
+    let folder = match &source {
+        SessionSource::Folder(store) => Some(FolderCheck::new(store, session)?),
+        SessionSource::Server(_) => None,
+    };
     let mut page = source.events(session, None).await?;
     // Read after the first page, so that the contents of its events are stored.
     let messages = source.messages(session, None).await?;
     let mut verifier = LogVerifier::new(session, page.previous, messages);
+    let mut folder = folder;
     loop {
+        if let Some(folder) = &mut folder {
+            folder.check(&page, &mut verifier)?;
+        }
         for (bytes, hash) in &page.events {
             verifier.check(bytes, *hash);
         }
@@ -37,9 +52,136 @@ async fn verify(args: &SourceArgs) -> Result<LogVerdict> {
             verifier.damaged(seq);
         }
         if page.next.is_none() {
+            if let Some(folder) = folder {
+                folder.finish(page.damaged.is_none(), &mut verifier)?;
+            }
             return Ok(verifier.finish());
         }
         page = source.events(session, page.next).await?;
+    }
+}
+
+/// Checks what only a data folder has: columns, rows, and the losses of its WAL.
+struct FolderCheck<'a> {
+    store: &'a SqliteStore,
+    session: SessionId,
+    /// The log before any row was read.
+    tail: LogTail,
+    rows: RowVerifier,
+    /// The event after which the next page begins.
+    after: Seq,
+}
+
+impl<'a> FolderCheck<'a> {
+    fn new(store: &'a SqliteStore, session: SessionId) -> Result<Self> {
+        let tail = session_source::tail(store, session)?;
+        let rows = SessionRows {
+            upto: tail.seq,
+            turns: all_pages(|before| store.turns(session, before, ROWS), |row| row.id)?,
+            tools: all_pages(
+                |before| store.tool_calls(session, before, ROWS),
+                |row| row.tool_use_id,
+            )?,
+            messages: user_messages(store, session)?,
+            last_reference: store.last_reference(session)?,
+        };
+        Ok(Self {
+            store,
+            session,
+            tail,
+            rows: RowVerifier::new(rows),
+            after: tail.low,
+        })
+    }
+
+    fn check(&mut self, page: &SourcePage, verifier: &mut LogVerifier) -> Result<()> {
+        let upto = Seq(self.after.0 + page.events.len() as u64);
+        let columns = self.store.event_columns(self.session, self.after, upto)?;
+        // Retention may remove columns between the two reads.
+        let first = columns.first().map_or(upto, |columns| columns.seq.prev());
+        let skipped = usize::try_from(first.0.saturating_sub(self.after.0))?;
+        for (at, (bytes, _)) in page.events.iter().enumerate() {
+            let columns = at.checked_sub(skipped).and_then(|at| columns.get(at));
+            for (event, description) in self.rows.check(bytes, columns) {
+                verifier.violate(event, description);
+            }
+        }
+        self.after = upto;
+        Ok(())
+    }
+
+    /// Compares the rows with the end of the log, unless it `is_complete` only up to a damaged
+    /// event.
+    fn finish(self, is_complete: bool, verifier: &mut LogVerifier) -> Result<()> {
+        let end = verifier.last().map_or(self.tail.low, |last| last.seq);
+        if is_complete {
+            for (event, description) in self.rows.finish(self.tail.low, end) {
+                verifier.violate(event, description);
+            }
+        }
+        let losses = self.store.wal_losses(self.session)?;
+        let last = verifier.last().unwrap_or(self.tail.position());
+        if losses.pending_frames > 0 {
+            let frames = losses.pending_frames;
+            let description = format!(
+                "the WAL is damaged: {frames} committed frames are lost, and events after it may be missing"
+            );
+            verifier.violate(last, description);
+        }
+        // Retention has removed the events from before the loss, and with them the gap.
+        let first = verifier.first();
+        let is_after_loss =
+            first.is_some_and(|first| self.tail.low > Seq(0) && first.epoch == self.tail.epoch);
+        if losses.recorded_frames > 0 && !is_after_loss {
+            let frames = losses.recorded_frames;
+            let description = format!(
+                "a damaged WAL lost {frames} committed frames, and events before epoch {} may be missing",
+                self.tail.epoch.0
+            );
+            verifier.violate(
+                verifier.last_before(self.tail.epoch).unwrap_or(last),
+                description,
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Rows read at once.
+const ROWS: usize = 200;
+
+/// All rows of a list that is read in pages, newest first.
+fn all_pages<T, K>(
+    mut read: impl FnMut(Option<K>) -> Result<Vec<T>, ReadError>,
+    key: impl Fn(&T) -> K,
+) -> Result<Vec<T>> {
+    let mut rows: Vec<T> = Vec::new();
+    loop {
+        let page = read(rows.last().map(&key))?;
+        let is_last = page.len() < ROWS;
+        rows.extend(page);
+        if is_last {
+            return Ok(rows);
+        }
+    }
+}
+
+/// The messages of users, in whatever place they are.
+fn user_messages(store: &SqliteStore, session: SessionId) -> Result<Vec<Message>> {
+    // The largest position: a row beyond the end of the log is read too.
+    let upto = Position::persisted(Epoch((1 << 20) - 1), Seq((1 << 50) - 1));
+    let view = MessageView::Orchestrator;
+    let mut messages: Vec<Message> = Vec::new();
+    let mut before = None;
+    loop {
+        let page = store.messages(session, view, upto, before, ROWS)?;
+        let is_last = page.len() < ROWS;
+        before = page.first().map(|stored| stored.message.id);
+        let users = page.into_iter().map(|stored| stored.message);
+        messages.extend(users.filter(|message| message.role == Role::User));
+        if is_last {
+            return Ok(messages);
+        }
     }
 }
 

@@ -31,6 +31,9 @@ pub(crate) struct LogViolation {
 #[derive(Debug)]
 pub(crate) struct LogVerifier {
     session: SessionId,
+    first: Option<Position>,
+    /// The last event of each epoch so far.
+    epoch_ends: Vec<Position>,
     /// The time of the last event.
     time: Option<Timestamp>,
     turns: TurnVerifier,
@@ -73,6 +76,8 @@ impl LogVerifier {
         let messages: HashMap<_, _> = complete.map(|message| (message.id, message)).collect();
         Self {
             session,
+            first: None,
+            epoch_ends: Vec::new(),
             time: None,
             turns: TurnVerifier::default(),
             result_hashes: messages.values().flat_map(result_hashes).collect(),
@@ -124,6 +129,11 @@ impl LogVerifier {
         // One damaged event is one violation, not one for every event after it.
         self.verdict.hash = stored;
         self.verdict.last = Some(id);
+        self.first.get_or_insert(id);
+        match self.epoch_ends.last_mut() {
+            Some(end) if end.epoch == id.epoch => *end = id,
+            _ => self.epoch_ends.push(id),
+        }
         self.time = Some(head.timestamp);
         // An event of a type that this program does not know has its position and hash checked only.
         if let Ok(event) = Event::read(bytes) {
@@ -144,11 +154,12 @@ impl LogVerifier {
         }
     }
 
-    /// Reports that the store could not read record `seq`, because it does not match its hash.
+    /// Reports that the store could not read record `seq`: it is missing or does not match its hash.
     pub(crate) fn damaged(&mut self, seq: Seq) {
         let epoch = self.verdict.last.map_or(Epoch::FIRST, |last| last.epoch);
         let id = Position::persisted(epoch, seq);
-        self.violate(id, "does not match its hash; nothing after it was read");
+        let description = "is missing or does not match its hash; nothing after it was read";
+        self.violate(id, description);
     }
 
     /// Compares the content hash of an event with the stored content.
@@ -186,11 +197,28 @@ impl LogVerifier {
         Some(content_json(&message.content).1)
     }
 
-    fn violate(&mut self, event: impl Display, description: impl Into<String>) {
+    /// Adds a violation that was found outside of the bytes.
+    pub(crate) fn violate(&mut self, event: impl Display, description: impl Into<String>) {
         self.verdict.violations.push(LogViolation {
             event: event.to_string(),
             description: description.into(),
         });
+    }
+
+    /// The first event that was checked.
+    pub(crate) fn first(&self) -> Option<Position> {
+        self.first
+    }
+
+    /// The last event that was checked.
+    pub(crate) fn last(&self) -> Option<Position> {
+        self.verdict.last
+    }
+
+    /// The last event of an epoch before `epoch`.
+    pub(crate) fn last_before(&self, epoch: Epoch) -> Option<Position> {
+        let older = self.epoch_ends.iter().rev();
+        older.copied().find(|end| end.epoch < epoch)
     }
 
     pub(crate) fn finish(mut self) -> LogVerdict {

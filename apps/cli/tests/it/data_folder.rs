@@ -66,7 +66,8 @@ fn events() -> Vec<Event> {
     (1..).zip(bodies).map(event).collect()
 }
 
-fn rows() -> Vec<RowChange> {
+/// The row changes, each with the number of its event.
+fn rows() -> Vec<(u64, RowChange)> {
     let session = SessionRow {
         agent: None,
         id: SESSION,
@@ -89,12 +90,11 @@ fn rows() -> Vec<RowChange> {
         provider_state: turnwire_event::ProviderState::default(),
         id: MESSAGE,
         role: Role::User,
-        content: vec![ContentBlock::text("hello")],
+        content: vec![ContentBlock::text("hello \u{1b}[31mthere")],
         metadata: Map::new(),
         scope: turnwire_event::row::MessageScope::default(),
     };
-    vec![
-        RowChange::SessionPut(Box::new(session)),
+    let started = vec![
         RowChange::TurnStarted {
             settings: TurnSettings {
                 turn_id: TURN,
@@ -108,7 +108,13 @@ fn rows() -> Vec<RowChange> {
             resumes: None,
         },
         RowChange::MessagePut(TURN, message),
-    ]
+    ];
+    let end = &events()[2];
+    let ended = turnwire_event::fold::rows(end.turn_id, &end.actor, &end.body);
+    let created = [(1, RowChange::SessionPut(Box::new(session)))];
+    let started = started.into_iter().map(|change| (2, change));
+    let ended = ended.into_iter().map(|change| (3, change));
+    created.into_iter().chain(started).chain(ended).collect()
 }
 
 /// Writes a session of three events into a new folder.
@@ -140,8 +146,8 @@ fn write(dir: &Path) {
         records: events().into_iter().map(record).collect(),
         rows: rows()
             .into_iter()
-            .map(|change| PlacedChange {
-                at: Position::persisted(Epoch::FIRST, Seq(1)),
+            .map(|(seq, change)| PlacedChange {
+                at: Position::persisted(Epoch::FIRST, Seq(seq)),
                 time: Timestamp::from_millis(1_000),
                 change,
             })
@@ -202,12 +208,79 @@ fn changed_byte_is_reported_with_its_event() {
     assert_eq!(done.status.code(), Some(1));
     assert_eq!(
         text(&done.stdout),
-        "✗ evt_00010000000002: does not match its hash; nothing after it was read\n"
+        "✗ evt_00010000000002: is missing or does not match its hash; nothing after it was read\n"
     );
     let done = turnwire("verify", dir.path(), &["--json"]);
     let verdict: Value = serde_json::from_slice(&done.stdout).expect("JSON");
     assert_eq!(verdict["ok"], false);
     assert_eq!(verdict["violations"][0]["event"], "evt_00010000000002");
+}
+
+/// Changes the database of a new folder, and returns the exit code and the output of `verify`.
+fn verify_changed(sql: &str) -> (Option<i32>, String) {
+    let dir = tempfile::tempdir().expect("a folder");
+    write(dir.path());
+    let database =
+        rusqlite::Connection::open(dir.path().join(DATABASE_FILE)).expect("the database");
+    database.execute_batch(sql).expect(sql);
+    drop(database);
+    let done = turnwire("verify", dir.path(), &[]);
+    (done.status.code(), text(&done.stdout).to_owned())
+}
+
+#[test]
+fn changed_column_is_reported_by_verify() {
+    for (column, value) in [
+        ("type", "'tool.called'"),
+        ("turn", "NULL"),
+        ("actor", "'orchestrator'"),
+        ("time", "time + 1"),
+        ("hidden", "1"),
+    ] {
+        let (code, output) = verify_changed(&format!(
+            "UPDATE event SET {column} = {value} WHERE seq = 2"
+        ));
+        assert_eq!(code, Some(1), "{column}");
+        let line = format!("✗ evt_00010000000002: its column `{column}` differs from its bytes\n");
+        assert_eq!(output, line);
+    }
+}
+
+#[test]
+fn changed_row_is_reported_by_verify() {
+    for (sql, event) in [
+        (
+            "UPDATE message SET content = replace(content, 'hello', 'hellu')",
+            2,
+        ),
+        ("UPDATE message SET role = 'assistant'", 2),
+        ("DELETE FROM message", 2),
+        ("UPDATE turn SET started = 'evt_00010000000001'", 2),
+        ("UPDATE turn SET ended = NULL", 3),
+        ("UPDATE turn SET ended_at = ended_at + 1", 3),
+        ("UPDATE turn SET terminal_type = 'turn.cancelled'", 3),
+        (
+            "UPDATE turn SET terminal = replace(terminal, '\"ok\"', '\"failed\"')",
+            3,
+        ),
+    ] {
+        let (code, output) = verify_changed(sql);
+        assert_eq!(code, Some(1), "{sql}: {output}");
+        let id = format!("✗ evt_0001000000000{event}: ");
+        assert!(output.contains(&id), "{sql}: {output}");
+    }
+}
+
+#[test]
+fn cut_tail_is_reported_by_verify() {
+    for first in [1, 2, 3] {
+        let (code, output) = verify_changed(&format!("DELETE FROM event WHERE seq >= {first}"));
+        assert_eq!(code, Some(1), "{first}: {output}");
+        assert!(
+            output.contains("✗ evt_00010000000003: is missing: "),
+            "{first}: {output}"
+        );
+    }
 }
 
 #[test]
@@ -223,7 +296,7 @@ fn missing_event_is_reported_by_verify() {
     assert_eq!(verified.status.code(), Some(1));
     assert_eq!(
         text(&verified.stdout),
-        "✗ evt_00010000000002: does not match its hash; nothing after it was read\n"
+        "✗ evt_00010000000002: is missing or does not match its hash; nothing after it was read\n"
     );
 }
 

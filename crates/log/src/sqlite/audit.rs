@@ -1,0 +1,70 @@
+//! Raw columns for `turnwire verify`, which compares them with the bytes of the events.
+
+use rusqlite::{OptionalExtension as _, params};
+use turnwire_event::{Position, Seq, SessionId};
+
+use crate::error::ReadError;
+use crate::sqlite::SqliteStore;
+
+/// The columns beside the bytes of an event, as text: a column of the wrong type is readable too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventColumns {
+    pub seq: Seq,
+    pub kind: String,
+    pub turn: Option<String>,
+    pub actor: String,
+    /// Milliseconds.
+    pub time: String,
+    /// 0 or 1.
+    pub hidden: String,
+}
+
+impl SqliteStore {
+    /// Returns the columns of the events in (`after`, `upto`], oldest first.
+    pub fn event_columns(
+        &self,
+        session: SessionId,
+        after: Seq,
+        upto: Seq,
+    ) -> Result<Vec<EventColumns>, ReadError> {
+        let sql = "SELECT e.seq, CAST(e.type AS TEXT), CAST(e.turn AS TEXT), CAST(e.actor AS TEXT), \
+             CAST(e.time AS TEXT), CAST(e.hidden AS TEXT) \
+             FROM event e JOIN session s ON s.sid = e.sid \
+             WHERE s.id = ?1 AND e.seq > ?2 AND e.seq <= ?3 ORDER BY e.seq";
+        self.readers.with(|c| {
+            let mut statement = c.prepare_cached(sql)?;
+            let values = params![session.to_string(), after.0 as i64, upto.0 as i64];
+            let rows = statement.query_map(values, |row| {
+                Ok(EventColumns {
+                    seq: Seq(row.get::<_, i64>(0)? as u64),
+                    kind: row.get(1)?,
+                    turn: row.get(2)?,
+                    actor: row.get(3)?,
+                    time: row.get(4)?,
+                    hidden: row.get(5)?,
+                })
+            })?;
+            rows.collect::<rusqlite::Result<_>>()
+        })
+    }
+
+    /// Returns the last event that a turn or a message of the session refers to, with the text of
+    /// the referring id. Positions sort as their text does.
+    pub fn last_reference(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<(Position, String)>, ReadError> {
+        let sql = "SELECT at, 'turn ' || id FROM (SELECT coalesce(t.ended, t.started) AS at, t.id AS id \
+               FROM turn t JOIN session s ON s.sid = t.sid WHERE s.id = ?1 AND t.state <> 'queued' \
+               ORDER BY at DESC LIMIT 1) \
+             UNION ALL SELECT at, 'message ' || id FROM (SELECT m.completed AS at, m.id AS id \
+               FROM message m JOIN session s ON s.sid = m.sid WHERE s.id = ?1 ORDER BY at DESC LIMIT 1) \
+             ORDER BY at DESC LIMIT 1";
+        let found: Option<(String, String)> = self.readers.with(|c| {
+            c.prepare_cached(sql)?
+                .query_row([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+        })?;
+        Ok(found.and_then(|(at, id)| Some((at.parse().ok()?, id))))
+    }
+}

@@ -1,0 +1,196 @@
+//! Damage of the database's files between two runs: lost commits begin a new epoch and are told, a
+//! torn tail is cut, and a database page that cannot be read quarantines its session.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use turnwire_e2e::server_fixture::ServerFixture;
+use turnwire_event::{Event, Position, SessionId};
+use turnwire_testkit::chat::{ChatStream, CursorPlacement};
+use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::{ServerOptions, TestServer, binary};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchFrame};
+
+/// Turns of a session before the server is killed.
+const TURNS: usize = 6;
+
+/// A file of the database.
+fn file(server: &TestServer, suffix: &str) -> PathBuf {
+    server.home().join(format!("turnwire.sqlite3{suffix}"))
+}
+
+fn flip(path: &Path, at: u64) {
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.expect("a file");
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).expect("a byte");
+    file.write_all_at(&[byte[0] ^ 1], at).expect("written");
+}
+
+fn verify(server: &TestServer, session: SessionId) -> Output {
+    let mut command = Command::new(binary());
+    command.args(["verify", &session.to_string(), "--data"]);
+    let output = command.arg(server.home()).output();
+    output.expect("the command runs")
+}
+
+/// A session with some turns, whose server was killed; with the events that clients have seen, and
+/// the bytes that the WAL had after each turn.
+async fn killed_after_turns() -> (ServerFixture, Vec<Event>, Vec<u64>) {
+    let script = ModelScript::new().on("", [ScriptStep::text("a few words")]);
+    let mut fixture = ServerFixture::new(ServerOptions::script(script)).await;
+    let mut wal_bytes = Vec::new();
+    for turn in 0..TURNS {
+        fixture.turn(&format!("turn {turn}")).await;
+        let wal = file(&fixture.server, "-wal").metadata();
+        wal_bytes.push(wal.expect("a WAL").len());
+    }
+    let seen = fixture.log().await;
+    fixture.server.kill().await;
+    (fixture, seen, wal_bytes)
+}
+
+/// Subscribes after `since`, and returns the code of the refusal.
+async fn refusal(fixture: &ServerFixture, since: Position) -> String {
+    let mut client: WatchClient = fixture.connect("with an old cursor").await;
+    let frame = SubscribeOptions::since(since).frame();
+    client.send(&frame).await.expect("sent");
+    loop {
+        match client.next().await.expect("an answer") {
+            WatchFrame::Frame(answer) if answer["type"] == "subscribe_error" => {
+                return answer["code"].as_str().unwrap_or_default().to_owned();
+            }
+            WatchFrame::Frame(answer) => assert_ne!(answer["type"], "subscribe_ack"),
+            WatchFrame::Event(event) => panic!("an event for an old cursor: {:?}", event.id),
+        }
+    }
+}
+
+/// Starts the server after damage, and checks that every client is told.
+async fn check_loss(fixture: &mut ServerFixture, seen: &[Event]) {
+    let found = verify(&fixture.server, fixture.session);
+    let report = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(found.status.code(), Some(1), "before the start: {report}");
+    fixture.server.run().await.expect("it comes up");
+    let log = fixture.server.stderr();
+    let lines = log.lines().filter(|line| line.contains("ERROR"));
+    let told: Vec<&str> = lines.collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("WAL") && told[0].contains("-wal.damaged"),
+        "{told:?}"
+    );
+
+    let last = seen.last().expect("events").id;
+    for cursor in [seen[0].id, last] {
+        assert_eq!(refusal(fixture, cursor).await, "cursor_expired", "{cursor}");
+        let path = format!("/sessions/{}/events?since={cursor}", fixture.session);
+        let answer = fixture.api.get(&path).await.expect("an answer");
+        assert_eq!(
+            (answer.status, answer.code().as_str()),
+            (410, "cursor_expired")
+        );
+    }
+    // The turns that are left, of which the last may be open again, and one that is new.
+    let turn = seen.iter().find_map(|event| event.turn_id).expect("a turn");
+    let (api, placement) = (&fixture.api, CursorPlacement::Header);
+    let resumed = ChatStream::resume(api, "sse", turn, Some(last.into()), placement, None).await;
+    let refused = resumed.expect_err("an old cursor");
+    assert_eq!(
+        (refused.status(), refused.code().as_str()),
+        (410, "cursor_expired")
+    );
+    let new = fixture.turn("after the damage").await;
+    let seen_ids: Vec<Position> = seen.iter().map(|event| event.id).collect();
+    for event in &new {
+        assert!(
+            !seen_ids.contains(&event.id),
+            "{} was given twice",
+            event.id
+        );
+        assert_eq!(event.id.epoch.0, last.epoch.0 + 1);
+    }
+    // What is left is what was there.
+    for event in fixture.log().await {
+        let before = seen.iter().find(|seen| seen.id == event.id);
+        assert!(before.is_none_or(|before| *before == event), "{}", event.id);
+    }
+    let metrics = fixture.api.get("/metrics").await.expect("metrics").body;
+    let lost = metrics
+        .lines()
+        .find(|line| line.starts_with("log_wal_frames_lost_total"));
+    let lost = lost.and_then(|line| line.split(' ').next_back()?.parse().ok());
+    assert!(lost.is_some_and(|lost: f64| lost > 0.0), "{lost:?}");
+    let found = verify(&fixture.server, fixture.session);
+    let report = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(found.status.code(), Some(1), "{report}");
+    assert!(report.contains("WAL"), "{report}");
+
+    // Once: the next start finds nothing new.
+    fixture.server.restart().await;
+    assert_eq!(fixture.server.stderr().matches("ERROR").count(), 1);
+    let again = fixture.turn("once more").await;
+    assert_eq!(again[0].id.epoch, new[0].id.epoch);
+}
+
+// F2
+#[tokio::test]
+async fn damaged_wal_frame_begins_an_epoch_and_is_told() {
+    let (mut fixture, seen, wal_bytes) = killed_after_turns().await;
+    let wal = file(&fixture.server, "-wal");
+    flip(&wal, (wal_bytes[1] + wal_bytes[2]) / 2);
+    let damaged = fs::read(&wal).expect("a WAL");
+    check_loss(&mut fixture, &seen).await;
+    let copy = fs::read(file(&fixture.server, "-wal.damaged")).expect("a copy");
+    assert!(copy == damaged, "the copy is the WAL as it was found");
+}
+
+// F2
+#[tokio::test]
+async fn damage_is_proved_by_the_wal_alone() {
+    let (mut fixture, seen, wal_bytes) = killed_after_turns().await;
+    fs::remove_file(file(&fixture.server, "-mark")).expect("removed");
+    fs::remove_file(file(&fixture.server, "-shm")).expect("removed");
+    flip(&file(&fixture.server, "-wal"), wal_bytes[1] + 100);
+    check_loss(&mut fixture, &seen).await;
+}
+
+// F2
+#[tokio::test]
+async fn cut_wal_begins_an_epoch_and_is_told() {
+    let (mut fixture, seen, wal_bytes) = killed_after_turns().await;
+    let wal = File::options()
+        .write(true)
+        .open(file(&fixture.server, "-wal"));
+    wal.and_then(|wal| wal.set_len(wal_bytes[3])).expect("cut");
+    check_loss(&mut fixture, &seen).await;
+}
+
+// F2
+#[tokio::test]
+async fn torn_tail_of_an_unacknowledged_commit_is_cut_silently() {
+    let (mut fixture, seen, _) = killed_after_turns().await;
+    // Half of a frame, as a process leaves it that is killed while it writes.
+    let wal = file(&fixture.server, "-wal");
+    let mut bytes = fs::read(&wal).expect("a WAL");
+    bytes.extend_from_within(bytes.len() - 4_120..bytes.len() - 2_000);
+    fs::write(&wal, bytes).expect("written");
+    fixture.server.run().await.expect("it comes up");
+    assert!(
+        !fixture.server.stderr().contains("ERROR"),
+        "{}",
+        fixture.server.stderr()
+    );
+    let last = seen.last().expect("events").id;
+    let mut client = fixture.connect("back").await;
+    let ack = client.subscribed(&SubscribeOptions::since(last)).await;
+    ack.expect("the cursor works");
+    fixture.turn("as if nothing had been").await;
+    assert_eq!(
+        verify(&fixture.server, fixture.session).status.code(),
+        Some(0)
+    );
+    fixture.check_history().await;
+}
