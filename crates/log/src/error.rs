@@ -78,6 +78,9 @@ pub enum ReadError {
     /// The session does not exist or was deleted.
     #[error("there is no such session")]
     SessionNotFound,
+    /// A page of the database file or a row in it is damaged: quarantine the session that was read.
+    #[error("the database is damaged: {0}")]
+    Corrupt(String),
     /// The database returned an error.
     #[error("the database could not be read: {0}")]
     Database(String),

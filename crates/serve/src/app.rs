@@ -284,6 +284,11 @@ pub fn run(mut config: ServerConfig, services: &[BundledService]) -> Result<(), 
     let ran = runtime.block_on(async {
         // Before any metric is counted, so that counters start at 0.
         let _ = MetricsHandle::install();
+        // Before any part creates a file in it.
+        folders::make_private(&config.home).map_err(|error| turnwire_log::OpenError::Io {
+            path: config.home.display().to_string(),
+            cause: error.to_string(),
+        })?;
         let app = if config.pack.dir.is_none() && config.script.file.is_some() {
             let producer = agent(config.script.file.as_deref())?;
             App::start(config, producer).await?

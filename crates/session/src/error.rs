@@ -78,7 +78,7 @@ pub enum Error {
     /// The attach token is unknown, used, expired, or of another session.
     #[error("the attach token is not valid")]
     Unauthorized,
-    /// A record of the session does not match its hash.
+    /// A record of the session does not match its hash, or a page of the database is damaged.
     #[error("the log of the session is damaged")]
     Quarantined,
     /// The disk is full: no new turn is accepted.
@@ -118,6 +118,13 @@ impl From<ReadError> for Error {
             }
             ReadError::Trimmed { .. } => Self::CursorExpired,
             ReadError::SessionNotFound => Self::SessionNotFound,
+            ReadError::Corrupt(cause) => {
+                tracing::error!(
+                    cause,
+                    "the database is damaged; restore it from a backup, or delete the session"
+                );
+                Self::Quarantined
+            }
             ReadError::Database(cause) => {
                 tracing::error!(cause, "the database could not be read");
                 Self::Internal

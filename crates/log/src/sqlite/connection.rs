@@ -129,7 +129,23 @@ impl From<rusqlite::Error> for AppendError {
 
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Database(error.to_string())
+        use rusqlite::Error as Sqlite;
+        let is_page = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        );
+        // A column that does not have the value that was written.
+        let is_row = matches!(
+            error,
+            Sqlite::InvalidColumnType(..)
+                | Sqlite::FromSqlConversionFailure(..)
+                | Sqlite::IntegralValueOutOfRange(..)
+                | Sqlite::Utf8Error(..)
+        );
+        match is_page || is_row {
+            true => Self::Corrupt(error.to_string()),
+            false => Self::Database(error.to_string()),
+        }
     }
 }
 

@@ -1,6 +1,10 @@
-//! Removes the folders of deleted sessions: at once, and at the start those of sessions that were
-//! deleted just before a crash.
+//! The data folder: private to the server's user, and without the folders of deleted sessions,
+//! which are removed at once, or at the start if a session was deleted just before a crash.
 
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -8,6 +12,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use turnwire_event::SessionId;
 use turnwire_log::SessionRecords;
+use turnwire_log::private::{self, FILE_MODE, FOLDER_MODE};
+use turnwire_log::sqlite::DATABASE_FILE;
 use turnwire_session::{SessionService, WeakSessionService};
 use turnwire_tool::runner::ProgramFolders;
 
@@ -16,6 +22,60 @@ const AFTER: Duration = Duration::from_secs(3);
 /// Folders checked between two pauses, so that many folders delay no other work.
 const PIECE: usize = 100;
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// The files that the server writes into its data folder, besides those of the database.
+const FILES: [&str; 3] = ["turnwire.yaml", "reserve", "lock"];
+/// The endings of the database's files.
+const DATABASE_SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-mark", "-wal.damaged"];
+/// Set on folders that several users share, such as `/tmp`.
+const STICKY: u32 = 0o1000;
+
+/// Creates the data folder, or takes the rights of others away from it and from the server's files
+/// in it. Files of others are left alone. Logs one line if something was changed, and one if
+/// something could not be.
+pub(crate) fn make_private(home: &Path) -> io::Result<()> {
+    private::create_folder(home)?;
+    let home = &home.canonicalize()?;
+    let mut changed = Vec::new();
+    let mut refused = Vec::new();
+    let database = DATABASE_SUFFIXES.map(|suffix| format!("{DATABASE_FILE}{suffix}"));
+    let files = FILES.map(str::to_owned).into_iter().chain(database);
+    let files = files.map(|name| (home.join(name), FILE_MODE));
+    // The folder first: nobody can reach its files afterwards.
+    let folders = [home.to_owned(), home.join("work")].map(|path| (path, FOLDER_MODE));
+    for (path, mode) in folders.into_iter().chain(files) {
+        // The target of a link is somewhere else, and not the server's to change.
+        let Ok(meta) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let found = meta.permissions().mode() & 0o7777;
+        if meta.is_symlink() || found & 0o077 == 0 {
+            continue;
+        }
+        let text = format!("{} (was {found:o})", path.display());
+        let is_shared = found & STICKY != 0;
+        match is_shared || fs::set_permissions(&path, Permissions::from_mode(mode)).is_err() {
+            true => refused.push(text),
+            false => changed.push(text),
+        }
+    }
+    if !changed.is_empty() {
+        let paths = changed.join(", ");
+        tracing::warn!(
+            paths,
+            "others could read the data folder: now only its owner can"
+        );
+    }
+    if !refused.is_empty() {
+        let paths = refused.join(", ");
+        tracing::warn!(
+            paths,
+            "others can read the data folder, and the server may not change that: use a folder of \
+             its own, or `chmod 700` it as its owner"
+        );
+    }
+    Ok(())
+}
 
 /// Removes the folder of every session that is deleted from now on. Its programs have `grace` to
 /// end and may write until then, so the folder is removed a second time after that.

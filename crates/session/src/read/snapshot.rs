@@ -38,7 +38,12 @@ impl LiveSession {
         };
         let read =
             move |store: &dyn Store| store.messages(id, MessageView::Clients, at, None, left);
-        let stored = self.read(move |store| Ok::<_, Error>(read(store)?)).await?;
+        let stored = self.read(move |store| Ok::<_, Error>(read(store)?)).await;
+        let stored = stored.inspect_err(|error| {
+            if *error == Error::Quarantined {
+                self.quarantine();
+            }
+        })?;
         snapshot.has_older = stored.has_more;
         snapshot.messages.splice(0..0, stored.rows);
         Ok(snapshot)

@@ -2,9 +2,10 @@
 //! torn tail is cut, and a database page that cannot be read quarantines its session.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Event, Position, SessionId};
@@ -192,5 +193,85 @@ async fn torn_tail_of_an_unacknowledged_commit_is_cut_silently() {
         verify(&fixture.server, fixture.session).status.code(),
         Some(0)
     );
+    fixture.check_history().await;
+}
+
+#[tokio::test]
+async fn damaged_database_page_quarantines_its_session() {
+    let script = ModelScript::new().on("", [ScriptStep::text("a few words")]);
+    let mut fixture = ServerFixture::new(ServerOptions::script(script)).await;
+    for turn in 0..3 * TURNS {
+        fixture.turn(&format!("turn {turn}")).await;
+    }
+    fixture.server.sigterm();
+    let status = fixture.server.wait(Duration::from_secs(30)).await;
+    assert!(status.success(), "{status}");
+    // The page of an early event, which only reads of this session touch.
+    let path = file(&fixture.server, "");
+    let mut bytes = fs::read(&path).expect("a database");
+    let event = b"{\"id\":\"evt_00010000000003\"";
+    let at = bytes
+        .windows(event.len())
+        .position(|window| window == event);
+    let page = at.expect("the event") / 4_096 * 4_096;
+    bytes[page..page + 100].fill(0);
+    fs::write(&path, bytes).expect("written");
+
+    fixture.server.run().await.expect("it comes up");
+    let path = format!("/sessions/{}/events", fixture.session);
+    for _ in 0..2 {
+        let answer = fixture.api.get(&path).await.expect("an answer");
+        let code = answer.code();
+        assert_eq!((answer.status, code.as_str()), (503, "session_quarantined"));
+    }
+    let answer = fixture.api.try_submit(fixture.session, "hello?").await;
+    assert_eq!(answer.expect_err("refused").status, 503);
+    // Other sessions are served.
+    let other = fixture.api.create().await.expect("a session");
+    let turn = fixture.api.submit(other, "hello").await.expect("a turn");
+    let ended = fixture.api.ended(turn.turn_id).await.expect("an end");
+    assert_eq!(ended["status"], "ok", "{ended}");
+}
+
+/// The mode of every file and folder of the data folder that is not private.
+fn open_to_others(home: &Path) -> Vec<(PathBuf, u32)> {
+    let files = fs::read_dir(home).expect("a folder").flatten();
+    let paths = files.map(|entry| entry.path()).chain([home.to_owned()]);
+    let modes = paths.map(|path| {
+        let mode = path.metadata().map_or(0, |meta| meta.permissions().mode());
+        (path, mode & 0o777)
+    });
+    modes.filter(|(_, mode)| mode & 0o077 != 0).collect()
+}
+
+#[tokio::test]
+async fn data_folder_is_private_and_mended_at_the_start() {
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    let home = fixture.server.home();
+    assert_eq!(open_to_others(&home), []);
+    let written = fs::read_dir(&home).expect("a folder").count();
+    assert!(written >= 6, "{written} files");
+    assert!(
+        !fixture.server.stderr().contains("WARN"),
+        "{}",
+        fixture.server.stderr()
+    );
+    fixture.server.kill().await;
+    for entry in fs::read_dir(&home).expect("a folder").flatten() {
+        let mode = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(entry.path(), mode).expect("changed");
+    }
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o755)).expect("changed");
+    fixture.server.run().await.expect("it comes up");
+    assert_eq!(open_to_others(&home), []);
+    let log = fixture.server.stderr();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("WARN")).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("755") && told[0].contains("turnwire.sqlite3 (was 644)"),
+        "{told:?}"
+    );
+    fixture.turn("y").await;
     fixture.check_history().await;
 }
