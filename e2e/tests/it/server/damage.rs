@@ -225,7 +225,7 @@ async fn damaged_database_page_quarantines_its_session() {
         assert_eq!((answer.status, code.as_str()), (503, "session_quarantined"));
     }
     let answer = fixture.api.try_submit(fixture.session, "hello?").await;
-    assert_eq!(answer.expect_err("refused").status, 503);
+    assert_eq!(answer.expect("an answer").status, 503);
     // Other sessions are served.
     let other = fixture.api.create().await.expect("a session");
     let turn = fixture.api.submit(other, "hello").await.expect("a turn");
