@@ -10,7 +10,7 @@ use turnwire_testkit::server::ServerOptions;
 
 const BOUND: u64 = 2 << 20;
 /// What must be written: many times the bound.
-const WRITTEN: u64 = 24 * BOUND;
+const WRITTEN: u64 = 12 * BOUND;
 const READERS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
