@@ -119,7 +119,7 @@ pub struct ClockMark {
 /// The time for which the machine has run since one boot, without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uptime {
-    /// Identifies the boot.
+    /// A number that every boot has for itself.
     pub boot: i64,
     /// Milliseconds since the boot.
     pub millis: i64,

@@ -1,5 +1,7 @@
 //! The clock file: the only place that reads the wall clock and generates identifiers.
 
+pub(crate) mod trusted;
+
 use turnwire_event::{Clock, IdGenerator, Timestamp, Ulid};
 use turnwire_log::Uptime;
 

@@ -16,7 +16,6 @@
 //! [`SessionReader`] or [`TurnSubmitter`].
 
 mod clock;
-mod trusted_clock;
 mod error;
 mod options;
 mod store_read;

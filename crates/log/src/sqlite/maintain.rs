@@ -104,7 +104,7 @@ impl WriteHalf {
             let mut vacuum = tx.prepare_cached(&format!("PRAGMA incremental_vacuum({step})"))?;
             let mut steps = vacuum.query([])?;
             while steps.next()?.is_some() {}
-            meter.add(0, step * page_bytes);
+            meter.add(step as usize, 0); // each may dirty a page of its own
             let remaining = excess(&tx)?;
             if remaining >= left {
                 break; // no page could be moved
@@ -121,7 +121,7 @@ impl WriteHalf {
         Ok(Progress::Done)
     }
 
-    /// Stores a [`ClockMark`].
+    /// Replaces the stored mark in one transaction.
     pub(crate) fn set_clock_mark(&mut self, mark: &ClockMark) -> Result<(), AppendError> {
         let tx = begin(&mut self.connection)?;
         let (boot, millis) = mark.uptime.map_or((0, -1), |up| (up.boot, up.millis));
@@ -144,7 +144,7 @@ const SWEPT: &str = "swept_ms";
 const BOOT: &str = "trusted_boot";
 const UPTIME: &str = "trusted_uptime_ms";
 
-/// The stored [`ClockMark`].
+/// Reads the mark from the table `meta`; `None` in a database of an older release.
 pub(crate) fn clock_mark(c: &Connection) -> rusqlite::Result<Option<ClockMark>> {
     let value = |key: &str| -> rusqlite::Result<Option<i64>> {
         query_value(c, "SELECT value FROM meta WHERE key = ?1", [key]).optional()

@@ -132,7 +132,7 @@ impl WriteHalf {
         self.gauge.check()
     }
 
-    /// Requests a checkpoint.
+    /// Wakes the checkpoint thread before the WAL has grown by a step.
     pub(crate) fn request_checkpoint(&mut self) {
         self.gauge.request();
     }

@@ -17,6 +17,7 @@ use super::reader::SessionReader;
 use super::status::ServiceStatus;
 use super::submitter::TurnSubmitter;
 use super::writer::SessionWriter;
+use crate::clock::trusted::TrustedClock;
 use crate::error::Error;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::routing_policy::ActiveRoutingPolicy;
@@ -29,7 +30,6 @@ use crate::registry::resume_queues::resume_queues;
 use crate::registry::retention;
 use crate::registry::upkeep::{announce_routing_policy, start_timers};
 use crate::store_read::ReadSlots;
-use crate::trusted_clock::TrustedClock;
 use crate::turn::cancel::early_cancel::EarlyCancels;
 use crate::worker::delegate::delegate_factory;
 

@@ -28,12 +28,12 @@ use super::routing_policy::ActiveRoutingPolicy;
 use super::transcript::{Transcript, apply_released};
 use super::turn_runner::TurnRunner;
 use super::turn_slot::{TurnEndGuard, TurnSlot};
+use crate::clock::trusted::TrustedClock;
 use crate::error::Error;
 use crate::history::cache::HistoryCache;
 use crate::options::Options;
 use crate::store_read::{ReadShare, ReadSlots, Reader, read_with};
 use crate::submit::request::SubmitRequest;
-use crate::trusted_clock::TrustedClock;
 
 /// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers: children of the
 /// turn, which inherit locale, location and wire version from its request.

@@ -1,6 +1,6 @@
 //! Removal of what has expired or was deleted, as background tasks of the writer: events past their
 //! retention, idempotency keys, the rows of deleted sessions, free pages. What expires does so by the
-//! [trusted clock](crate::trusted_clock).
+//! [trusted clock](crate::clock::trusted).
 
 use std::sync::Arc;
 

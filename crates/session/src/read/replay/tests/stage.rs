@@ -16,13 +16,13 @@ use turnwire_log::{
     EventRecord, EventSink as _, LeaseTerm, LogTail, LogWriter, ReleasedEvent, SessionAppend, Store,
 };
 
+use crate::clock::trusted::TrustedClock;
 use crate::clock::{SystemClock, SystemIdGenerator};
 use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::Options;
 use crate::store_read::ReadSlots;
-use crate::trusted_clock::TrustedClock;
 
 /// A producer that is never called: these tests start no turn.
 struct NoProducer;

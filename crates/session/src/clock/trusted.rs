@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use turnwire_event::{Clock, Timestamp};
 use turnwire_log::{ClockMark, Maintenance, ReadError, Uptime};
 
-use crate::clock::machine_uptime;
+use super::machine_uptime;
 
 /// The lead of the wall clock that is reported, unless a tenth of the retention is less.
 const LEAP_MAX: Duration = Duration::from_secs(3600);
@@ -117,7 +117,7 @@ impl TrustedClock {
         })
     }
 
-    /// The trusted time.
+    /// The latest time by which data may expire now.
     pub(crate) fn now(&self) -> Timestamp {
         self.state.lock().limit().min(self.clock.now())
     }
