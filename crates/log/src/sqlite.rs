@@ -67,8 +67,8 @@ pub const DATABASE_FILE: &str = "turnwire.sqlite3";
 #[derive(Debug)]
 pub struct SqliteStore {
     dir: PathBuf,
-    /// The checkpoint thread; `None` for a read-only store. Dropped first: it uses the others.
-    _checkpointer: Option<Checkpointer>,
+    /// The checkpoint thread; `None` for a read-only store and after a clean shutdown.
+    checkpointer: Mutex<Option<Checkpointer>>,
     write_half: Arc<Mutex<WriteHalf>>,
     readers: Arc<ReaderPool>,
     gauge: Arc<WalGauge>,
@@ -121,7 +121,7 @@ impl SqliteStore {
             (store.write_half.clone(), store.readers.clone()),
             mark.clone(),
         );
-        store._checkpointer = Some(checkpointer.map_err(|e| io_error(&path, &e))?);
+        *store.checkpointer.lock() = Some(checkpointer.map_err(|e| io_error(&path, &e))?);
         store.mark = Some(mark);
         Ok(store)
     }
@@ -129,13 +129,18 @@ impl SqliteStore {
     fn new(dir: &Path, write_half: WriteHalf, gauge: Arc<WalGauge>) -> Self {
         Self {
             dir: dir.to_owned(),
-            _checkpointer: None,
+            checkpointer: Mutex::new(None),
             write_half: Arc::new(Mutex::new(write_half)),
             readers: Arc::new(ReaderPool::new(dir.join(DATABASE_FILE))),
             gauge,
             mark: None,
             _lock: None,
         }
+    }
+
+    /// Ends the checkpoint thread: while it runs a checkpoint, no other can.
+    fn stop_checkpoints(&self) {
+        drop(self.checkpointer.lock().take());
     }
 
     /// Bounds the WAL: above `bytes` it is copied into the database file and starts again.

@@ -34,6 +34,7 @@ impl SqliteStore {
             dir: dir.to_owned(),
             durability: CommitDurability::Full,
         })?;
+        store.stop_checkpoints();
         let lock = store._lock.take();
         let draft = dir.join(DRAFT_FILE);
         let bytes_before = store.rewrite(&path, &draft)?;

@@ -70,6 +70,7 @@ impl Log for SqliteStore {
     }
 
     fn close(&self) {
+        self.stop_checkpoints();
         let half = self.write_half.lock();
         if migrate::mark_clean(&half.connection)
             && let Some(mark) = &self.mark
