@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 use serde_json::json;
-use turnwire_event::{Epoch, Message, Position, Role, Seq, SessionId};
+use turnwire_event::{Message, Position, Role, Seq, SessionId};
 use turnwire_log::sqlite::SqliteStore;
 use turnwire_log::{
-    CallRecords as _, LogTail, MessageRecords as _, MessageView, ReadError, TurnRecords as _,
+    CallRecords as _, LogTail, MessageRecords as _, MessageView, PageBounds, ReadError, RowPage,
+    TurnRecords as _,
 };
 
 use crate::args::SourceArgs;
@@ -147,20 +148,22 @@ impl<'a> FolderCheck<'a> {
     }
 }
 
-/// Rows read at once.
-const ROWS: usize = 200;
+/// Rows read at once: 200, or 4 MB.
+const ROWS: PageBounds = PageBounds {
+    rows: 200,
+    bytes: 4 << 20,
+};
 
 /// All rows of a list that is read in pages, newest first.
 fn all_pages<T, K>(
-    mut read: impl FnMut(Option<K>) -> Result<Vec<T>, ReadError>,
+    mut read: impl FnMut(Option<K>) -> Result<RowPage<T>, ReadError>,
     key: impl Fn(&T) -> K,
 ) -> Result<Vec<T>> {
     let mut rows: Vec<T> = Vec::new();
     loop {
         let page = read(rows.last().map(&key))?;
-        let is_last = page.len() < ROWS;
-        rows.extend(page);
-        if is_last {
+        rows.extend(page.rows);
+        if !page.has_more {
             return Ok(rows);
         }
     }
@@ -168,18 +171,17 @@ fn all_pages<T, K>(
 
 /// The messages of users, in whatever place they are.
 fn user_messages(store: &SqliteStore, session: SessionId) -> Result<Vec<Message>> {
-    // The largest position: a row beyond the end of the log is read too.
-    let upto = Position::persisted(Epoch((1 << 20) - 1), Seq((1 << 50) - 1));
+    // A message beyond the end of the log is read too.
+    let upto = Position::LAST;
     let view = MessageView::Orchestrator;
     let mut messages: Vec<Message> = Vec::new();
     let mut before = None;
     loop {
         let page = store.messages(session, view, upto, before, ROWS)?;
-        let is_last = page.len() < ROWS;
-        before = page.first().map(|stored| stored.message.id);
-        let users = page.into_iter().map(|stored| stored.message);
+        before = page.rows.first().map(|message| message.id);
+        let users = page.rows.into_iter();
         messages.extend(users.filter(|message| message.role == Role::User));
-        if is_last {
+        if !page.has_more {
             return Ok(messages);
         }
     }

@@ -120,7 +120,13 @@ impl From<rusqlite::Error> for AppendError {
                 | ErrorCode::OperationInterrupted
                 | ErrorCode::FileLockingProtocolFailed,
             ) => Self::Busy,
-            Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
+            // A damaged page: the transaction is rolled back, and others do not read the page.
+            Some(
+                ErrorCode::ConstraintViolation
+                | ErrorCode::TooBig
+                | ErrorCode::TypeMismatch
+                | ErrorCode::DatabaseCorrupt,
+            )
             | None => Self::Refused(error.to_string()),
             Some(_) => Self::Fatal(error.to_string()),
         }
