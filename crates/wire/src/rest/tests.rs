@@ -195,6 +195,7 @@ fn registry_entry_has_all_fields_and_deprecation_note() {
                 Some("use browsing"),
             ),
         ],
+        next: Some("searching_offers".into()),
         version: "r1".into(),
     };
     let mut first = json!({
@@ -211,7 +212,8 @@ fn registry_entry_has_all_fields_and_deprecation_note() {
     let mut second = first.clone();
     second["lifecycle"] = "deprecated".into();
     second["note"] = "use browsing".into();
-    let expected = json!({"status_events": [first.take(), second], "version": "r1"});
+    let expected = json!({"status_events": [first.take(), second], "next": "searching_offers",
+        "version": "r1"});
     assert_eq!(serde_json::to_value(&list).expect("plain data"), expected);
     let read: status_event::StatusEvents = serde_json::from_value(expected).expect("read back");
     assert_eq!(read, list);
