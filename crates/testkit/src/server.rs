@@ -46,6 +46,8 @@ pub struct ServerOptions {
     pub strace: Option<Vec<String>>,
     /// Runs the server as the user `nobody`, if the tests run as root.
     pub unprivileged: bool,
+    /// The limit of open files of the server's process; not under `strace`.
+    pub open_files_max: Option<u64>,
 }
 
 /// The pack that a [`TestServer`] runs.
@@ -174,8 +176,8 @@ impl TestServer {
         let config = folder.join("turnwire.test.yaml");
         let settings = self.options.settings.clone();
         std::fs::write(&config, settings.set("listen", "address", self.addr).yaml())?;
-        let mut command = match &self.options.strace {
-            None if self.options.unprivileged && rustix::process::geteuid().is_root() => {
+        let mut command = match (&self.options.strace, self.options.open_files_max) {
+            (None, None) if self.options.unprivileged && rustix::process::geteuid().is_root() => {
                 std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY))?;
                 let mut setpriv = Command::new("setpriv");
                 setpriv
@@ -185,8 +187,14 @@ impl TestServer {
                     .arg(binary::path());
                 setpriv
             }
-            None => Command::new(binary::path()),
-            Some(arguments) => {
+            (None, None) => Command::new(binary::path()),
+            (None, Some(max)) => {
+                let mut shell = Command::new("sh");
+                let script = format!("ulimit -n {max}; exec \"$0\" \"$@\"");
+                shell.arg("-c").arg(script).arg(binary::path());
+                shell
+            }
+            (Some(arguments), _) => {
                 let mut strace = Command::new("strace");
                 strace.args(arguments).arg("--").arg(binary::path());
                 strace

@@ -11,6 +11,7 @@ mod flood;
 mod folder;
 mod kills;
 mod life;
+mod limits;
 mod pages;
 mod scans;
 mod schemathesis;
