@@ -4,7 +4,7 @@ use turnwire_event::{ApprovalId, TurnId};
 use turnwire_fair::FairRefusal;
 use turnwire_log::{ReadError, SequencerError};
 
-/// What owners share.
+/// A resource that all owners share, each up to its own bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedResource {
     /// Turns that run: see [`Options::running_max`](crate::Options::running_max).
@@ -94,7 +94,7 @@ pub enum Error {
         resource: SharedResource,
         /// Whose bound was reached.
         refusal: FairRefusal,
-        /// The bound.
+        /// The bound that was reached, as a number.
         max: usize,
     },
     /// A limit on keys or events was reached.
