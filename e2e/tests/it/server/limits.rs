@@ -106,7 +106,7 @@ fn resident_kib(pid: u32) -> u64 {
 // F8, LAW-3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rings_stay_within_their_budget_and_no_event_is_lost() {
-    const TURNS: usize = 40;
+    const TURNS: usize = 120;
     const BUDGET: u64 = 2 << 20;
     let words = "some words that fill the memory of a ring ".repeat(100);
     let story = [ScriptStep::slow(&words, 2, 0), ScriptStep::stall()];
@@ -124,7 +124,7 @@ async fn rings_stay_within_their_budget_and_no_event_is_lost() {
         turns.push((session, accepted.turn_id));
     }
     let watched = fixture.submit("story").await;
-    // Each story has 2,100 deltas: 0.9 MB in a ring without a budget.
+    // Each story has 2,100 deltas. Without a budget of rings these turns take 240 MB, with it 50.
     until("all stories are told", || async {
         let mut told = 0;
         for (session, _) in &turns {
@@ -139,7 +139,7 @@ async fn rings_stay_within_their_budget_and_no_event_is_lost() {
     })
     .await;
     let after = resident_kib(fixture.server.pid());
-    assert!(after < before + 30_000, "from {before} to {after} KiB");
+    assert!(after < before + 120_000, "from {before} to {after} KiB");
     until("the gauge shows the rings", || async {
         let metrics = MetricsSnapshot::read(&fixture.api).await;
         let bytes = metrics.sum("session_rings_bytes");
