@@ -131,7 +131,8 @@ pub async fn host(
                 ProgramRunner::own_guard(),
                 Duration::from_millis(config.tool.grace_ms),
             )
-            .with_call_limits(options::program_limits(config)),
+            .with_call_limits(options::program_limits(config))
+            .with_folder_limits(options::folder_limits(config)),
         ),
     };
     Ok(PackHost::open(config.pack.dir.clone(), variables, script, resources).await?)

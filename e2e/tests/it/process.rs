@@ -2,6 +2,7 @@
 
 mod escape;
 mod fight;
+mod folder;
 mod guard;
 mod keys;
 mod odd;

@@ -59,6 +59,16 @@ impl ShellServer {
     /// Starts a command in a session of its own.
     pub(crate) async fn submit(&self, api: &ApiClient, command: &str) -> ShellTurn {
         let session = api.create().await.expect("a session");
+        self.submit_to(api, session, command).await
+    }
+
+    /// Starts a command in `session`.
+    pub(crate) async fn submit_to(
+        &self,
+        api: &ApiClient,
+        session: SessionId,
+        command: &str,
+    ) -> ShellTurn {
         let turn = api.submit(session, command).await.expect("taken").turn_id;
         ShellTurn { session, turn }
     }

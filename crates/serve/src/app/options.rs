@@ -8,6 +8,7 @@ use turnwire_fair::FairLimits;
 use turnwire_log::sqlite;
 use turnwire_model::cassette::{CassetteWriter, CassetteWriterError};
 use turnwire_model::{CallTimeouts, ModelResponseLimits};
+use turnwire_tool::runner::FolderLimits;
 
 use crate::config::ServerConfig;
 use crate::config::store::DurabilitySetting;
@@ -48,6 +49,14 @@ pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, Cass
 pub(super) fn program_limits(config: &ServerConfig) -> FairLimits {
     let tool = &config.tool;
     call_limits(config, tool.programs_max, tool.programs_per_owner_max)
+}
+
+/// The limits of the folder of a session.
+pub(super) fn folder_limits(config: &ServerConfig) -> FolderLimits {
+    FolderLimits {
+        bytes: config.tool.folder_bytes_max,
+        entries: config.tool.folder_entries_max,
+    }
 }
 
 /// The limits of concurrent calls to one MCP server.

@@ -16,6 +16,12 @@ section! {
         /// that a busy owner leaves programs to others. A free place goes to the waiting owner with
         /// the fewest running programs.
         programs_per_owner_max: usize = "16", number(1..=4_096);
+        /// Maximum size of the folder of a session, on disk; a program that exceeds it is ended. A
+        /// checked-out repository fits, and twenty full folders fit on a small disk.
+        folder_bytes_max: u64 = "1073741824", number(4_096..=1_099_511_627_776);
+        /// Maximum number of files and folders in the folder of a session: the folder is measured
+        /// while a program runs, and this many take a few hundredths of a second.
+        folder_entries_max: u64 = "20000", number(1..=1_000_000);
         /// Maximum number of calls that one MCP server handles in parallel; further calls wait
         /// within their own time limit. Enough for many turns, and few enough not to overload a
         /// server.

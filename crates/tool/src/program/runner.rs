@@ -9,6 +9,7 @@
 //! of its [`ProgramSpec`].
 
 mod folders;
+mod quota;
 mod spec;
 mod supervisor;
 mod piped;
@@ -36,13 +37,20 @@ use crate::program::guard;
 use crate::program::guard::order::{GuardMode, GuardOrder};
 use crate::program::orphans::{GuardRegistration, GuardTable, OrphanReaper};
 
+use quota::FolderQuota;
 use supervisor::{GuardSupervisor, pid};
 
 pub use folders::ProgramFolders;
 pub use piped::PipedProgram;
+pub use quota::FolderLimits;
 pub use spec::ProgramSpec;
 pub use supervisor::{FinishedProgram, GuardedProgram};
 
+/// The default limits of the folder of a session: a checked-out repository fits.
+const FOLDER_LIMITS: FolderLimits = FolderLimits {
+    bytes: 1 << 30,
+    entries: 20_000,
+};
 /// The default limits of concurrent programs. Each may be as large as its limits allow, so this
 /// bounds the load of the machine; further programs wait, within the timeout of their call.
 const CALL_LIMITS: FairLimits = FairLimits {
@@ -71,6 +79,7 @@ pub struct ProgramRunner {
     /// The `PATH` of programs; all that they share with the server.
     path: String,
     guards: Arc<GuardTable>,
+    folder_limits: FolderLimits,
 }
 
 impl std::fmt::Debug for ProgramRunner {
@@ -95,7 +104,21 @@ impl ProgramRunner {
             pipe_slots: Arc::new(Semaphore::new(CALL_LIMITS.total)),
             path: path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
             guards: Arc::default(),
+            folder_limits: FOLDER_LIMITS,
         }
+    }
+
+    /// Limits the folder of each session.
+    pub fn with_folder_limits(self, folder_limits: FolderLimits) -> Self {
+        Self {
+            folder_limits,
+            ..self
+        }
+    }
+
+    /// The quota of `dir`, for a program that starts there now.
+    pub(crate) async fn quota(&self, dir: PathBuf) -> FolderQuota {
+        FolderQuota::new(dir, self.folder_limits).await
     }
 
     /// Limits the concurrent calls, and in the same number all piped programs.

@@ -196,6 +196,7 @@ impl ProcessTool {
         let slot = timeout_at(deadline, self.runner.slot(&call.context.owner)).await;
         let slot = slot.map_err(|_| ToolFailure::new(ToolErrorClass::Timeout, TOO_MANY))?;
         let slot = slot.map_err(|_| ToolFailure::internal(TOO_MANY))?;
+        let quota = self.runner.quota(spec.dir.clone()).await;
         // The turn may have been cancelled during the wait; then nothing starts. The session drops
         // the turn and reports its tools.
         let Ok(_part) = call.context.child_tasks.enter() else {
@@ -209,18 +210,31 @@ impl ProcessTool {
         // Without an await since the start, so that no cancel can come between.
         id.name(program.id().to_string());
         let _ = started.send(program.ended());
-        let Ok(finished) = timeout_at(deadline, program.finished()).await else {
-            program.stop();
-            program.finished().await;
-            let timeout = self.timeout.as_millis();
-            let message = format!("The program did not finish within {timeout} ms and was ended.");
-            return Err(ToolFailure::new(ToolErrorClass::Timeout, message));
+        let finished = tokio::select! {
+            finished = timeout_at(deadline, program.finished()) => Some(finished),
+            () = quota.exceeded() => None,
         };
-        self.result(finished)
+        let failure = match finished {
+            Some(Ok(_)) if quota.is_exceeded().await => {
+                return Err(ToolFailure::internal(FOLDER_FULL));
+            }
+            Some(Ok(finished)) => return self.result(finished),
+            None => ToolFailure::internal(FOLDER_FULL),
+            Some(Err(_)) => {
+                let ms = self.timeout.as_millis();
+                let message = format!("The program did not finish within {ms} ms and was ended.");
+                ToolFailure::new(ToolErrorClass::Timeout, message)
+            }
+        };
+        program.stop();
+        program.finished().await;
+        Err(failure)
     }
 }
 
 const TOO_MANY: &str = "Too many programs are running; try again later.";
+const FOLDER_FULL: &str =
+    "The folder of this session has too much in it, and the program was ended; delete files there.";
 const NO_FOLDER: &str = "The program has no working directory.";
 
 fn limits(limits: ProcessLimits) -> ProgramLimits {

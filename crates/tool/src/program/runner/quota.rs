@@ -1,0 +1,154 @@
+//! The limits of a session's folder: bytes on disk, and files. A program that exceeds them is ended.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+/// The shortest pause between two measurements.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// A pause is this many times as long as the measurement before it, so that measuring takes a
+/// twentieth of one processor at most.
+const PAUSE_FACTOR: u32 = 20;
+/// The most files that are counted in a folder that is full when a program starts.
+const FULL_ENTRIES_MAX: u64 = 1_000_000;
+/// The unit of the blocks that a file has on disk.
+const BLOCK_BYTES: u64 = 512;
+
+/// The limits of one folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FolderLimits {
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Files and folders.
+    pub entries: u64,
+}
+
+/// The content of a folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct FolderUsage {
+    bytes: u64,
+    entries: u64,
+}
+
+/// Watches one folder while a program runs in it. A folder that is full when the program starts may
+/// not grow, so that a program can still delete files.
+pub(crate) struct FolderQuota {
+    dir: PathBuf,
+    limits: FolderLimits,
+}
+
+impl FolderQuota {
+    /// Measures `dir`; the limits are `limits`, or what `dir` has now if that is more.
+    pub(crate) async fn new(dir: PathBuf, limits: FolderLimits) -> Self {
+        let full = FolderLimits {
+            bytes: u64::MAX,
+            entries: FULL_ENTRIES_MAX,
+        };
+        let (_, usage) = measured(dir.clone(), full).await;
+        let limits = usage.map_or(limits, |usage| FolderLimits {
+            bytes: limits.bytes.max(usage.bytes),
+            entries: limits.entries.max(usage.entries),
+        });
+        Self { dir, limits }
+    }
+
+    /// Returns as soon as the folder exceeds its limits.
+    pub(crate) async fn exceeded(&self) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            sleep(pause).await;
+            let (took, usage) = measured(self.dir.clone(), self.limits).await;
+            if usage.is_none() {
+                return;
+            }
+            pause = PAUSE_MIN.max(took * PAUSE_FACTOR);
+        }
+    }
+
+    /// Whether the folder exceeds its limits.
+    pub(crate) async fn is_exceeded(&self) -> bool {
+        let (_, usage) = measured(self.dir.clone(), self.limits).await;
+        usage.is_none()
+    }
+}
+
+/// The content of `dir` and the time that measuring it took; `None` if it exceeds `limits` or cannot
+/// be measured: a program must not hide files in a folder that it makes unreadable.
+async fn measured(dir: PathBuf, limits: FolderLimits) -> (Duration, Option<FolderUsage>) {
+    let measure = move || {
+        let started = Instant::now();
+        let usage = usage(&dir, limits);
+        (started.elapsed(), usage)
+    };
+    let measured = tokio::task::spawn_blocking(measure).await;
+    // The thread only breaks with the process.
+    measured.unwrap_or_default()
+}
+
+/// The content of `dir`, read up to the limits. Links are not followed.
+fn usage(dir: &Path, limits: FolderLimits) -> Option<FolderUsage> {
+    let mut usage = FolderUsage::default();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            // Deleted meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries.ok()?,
+        };
+        for entry in entries {
+            let entry = entry.ok()?;
+            let metadata = match entry.metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata.ok()?,
+            };
+            usage.entries += 1;
+            usage.bytes = usage.bytes.saturating_add(metadata.blocks() * BLOCK_BYTES);
+            if usage.entries > limits.entries || usage.bytes > limits.bytes {
+                return None;
+            }
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    Some(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const LIMITS: FolderLimits = FolderLimits {
+        bytes: 1 << 20,
+        entries: 4,
+    };
+
+    #[tokio::test]
+    async fn folder_is_measured_without_links_and_may_not_grow_when_full() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("file"), vec![7; 500_000]).expect("a file");
+        fs::create_dir(path("inner")).expect("a folder");
+        symlink("/", path("inner/root")).expect("a link");
+        let quota = FolderQuota::new(dir.path().to_owned(), LIMITS).await;
+        assert!(!quota.is_exceeded().await);
+        fs::write(path("inner/second"), vec![7; 700_000]).expect("a file");
+        assert!(quota.is_exceeded().await, "bytes");
+        // The folder is full now: it may shrink, and not grow.
+        let full = FolderQuota::new(dir.path().to_owned(), LIMITS).await;
+        assert!(!full.is_exceeded().await);
+        fs::write(path("file"), vec![7; 600_000]).expect("a file");
+        assert!(full.is_exceeded().await, "it grows");
+        fs::remove_file(path("inner/second")).expect("removed");
+        for name in ["a", "b"] {
+            fs::write(path(name), "").expect("a file");
+        }
+        assert!(quota.is_exceeded().await, "entries");
+    }
+}
