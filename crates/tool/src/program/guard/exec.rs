@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::frame::ProgramExit;
 #[cfg(target_os = "linux")]
-use super::inspection::drop_inspection_privilege;
+use super::inspection::drop_inspection_privileges;
 use super::order::{GuardOrder, ProgramLimits};
 
 /// The exit code of a shell for a missing program. Together with the token only this process can
@@ -86,7 +86,7 @@ fn bind(guard: &str) -> io::Result<()> {
     }
     // Executing a program with other privileges resets the parent death signal.
     rustix::thread::set_no_new_privs(true)?;
-    drop_inspection_privilege();
+    drop_inspection_privileges();
     // The guard goes without huge pages to be small; its program need not. May be forbidden.
     let _ = rustix::thread::disable_transparent_huge_pages(false);
     // May be forbidden; then the system chooses.

@@ -18,19 +18,28 @@ pub fn deny_inspection() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes from this process, and from the program that it executes, the privilege of root to inspect
-/// any process. Without the right to give it up, the process keeps it.
+/// Takes from this process, and from the program that it executes, the privileges of root to inspect
+/// any process: to trace it, and to read its memory map and environment, which the system also
+/// allows for measuring performance. Without the right to give them up, the process keeps them.
 #[cfg(target_os = "linux")]
-pub(super) fn drop_inspection_privilege() {
+pub(super) fn drop_inspection_privileges() {
     use rustix::thread::{
         CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
     };
-    let privilege = CapabilitySet::SYS_PTRACE;
-    let _ = remove_capability_from_bounding_set(privilege);
+    let privileges = [
+        CapabilitySet::SYS_PTRACE,
+        CapabilitySet::PERFMON,
+        CapabilitySet::SYS_ADMIN,
+    ];
+    for privilege in privileges {
+        let _ = remove_capability_from_bounding_set(privilege);
+    }
     if let Ok(mut sets) = capabilities(None) {
-        sets.inheritable.remove(privilege);
-        sets.permitted.remove(privilege);
-        sets.effective.remove(privilege);
+        for privilege in privileges {
+            sets.inheritable.remove(privilege);
+            sets.permitted.remove(privilege);
+            sets.effective.remove(privilege);
+        }
         let _ = set_capabilities(None, sets);
     }
 }
