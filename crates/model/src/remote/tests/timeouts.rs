@@ -150,6 +150,7 @@ async fn overflowing_timeouts_do_not_fire() {
         connect: Duration::MAX,
         first_byte: Duration::MAX,
         idle: Duration::MAX,
+        silence: Duration::MAX,
         total: Duration::MAX,
     };
     let steps = vec![head(), chunk("data: stop\n\n"), end()];
