@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn unknown_campaign_is_refused() {
-        let refused = |text| {
+        let refused = |text: &str| {
             let words = words(text);
             let error = CampaignArgs::read(&words).expect_err("refused");
             error.to_string()

@@ -43,7 +43,7 @@ pub enum FairnessViolation {
     Failed { count: usize, first: String },
     /// The attacked server used more memory than the budget.
     Memory { peak_mib: u64 },
-    /// The attacked server ended.
+    /// The attacked server ended, or did not start again.
     ServerEnded,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for FairnessViolation {
                 write!(f, "{count} requests of quiet owners failed ({first})")
             }
             Self::Memory { peak_mib } => write!(f, "{peak_mib} MiB"),
-            Self::ServerEnded => f.write_str("the server ended"),
+            Self::ServerEnded => f.write_str("the server ended or did not start again"),
         }
     }
 }

@@ -20,7 +20,7 @@ const METADATA_BYTES: [usize; 3] = [1_000_000, 16_000, 1_000];
 /// Turns that emit 20,000 events each into the large session.
 const BURSTS: usize = 10;
 /// Turns of the session with large events, and the size of their messages in bytes, largest first.
-const LARGE_TURNS: usize = 100;
+const LARGE_TURNS: usize = 300;
 const LARGE_BYTES: [usize; 2] = [250_000, 15_000];
 
 /// A resource of the server that owners share.
@@ -174,6 +174,8 @@ pub fn options() -> ServerOptions {
         .script(&script());
     ServerOptions::pack(pack)
         .set("http", "connections_max", CONNECTIONS_MAX)
+        // No token expires within a phase, so that a greedy owner can collect them.
+        .set("stream", "token_ttl_ms", 600_000)
         .set("log", "filter", "error")
 }
 
