@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use turnwire_event::body::approval::ResolvedApproval;
 use turnwire_event::code::{Decision, ToolType, TurnKind, TurnStatus};
+use turnwire_event::content::sha256_hex;
 use turnwire_event::port::{BoxFuture, ResumeInput};
 use turnwire_event::row::NewMessage;
 use turnwire_event::{ApprovalId, Body, ContentBlock, Message, Role, ToolUseId, TurnId, Ulid};
@@ -112,7 +113,7 @@ async fn tool_with_approval_is_requested_and_not_called() {
     assert_eq!(
         lines.last().map(String::as_str),
         Some(
-            r#"orchestrator approval.requested {"approval_id":"appr_08","tool_use_id":"tu_05","tool_name":"pay","input_summary":"{\"cents\":7}"}"#
+            r#"orchestrator approval.requested {"approval_id":"appr_08","tool_use_id":"tu_05","tool_name":"pay","input_summary":"{\"cents\":7}","input_bytes":11,"input_sha256":"b0a729a40729a5c21af69e73c03068a6e3583128d6cd2b4b74a5352e39e47a38"}"#
         )
     );
     assert_eq!(provider.requests.lock().len(), 1, "the model is not asked");
@@ -199,6 +200,60 @@ async fn resumed_turn_runs_approved_and_declines_rejected() {
     let roles: Vec<Role> = requests[0].messages.iter().map(|said| said.role).collect();
     assert_eq!(roles[..3], [Role::User, Role::Assistant, Role::Tool]);
     assert_eq!(roles.len(), 6, "four uses and four results: {roles:?}");
+}
+
+#[tokio::test]
+async fn tool_runs_only_with_the_input_that_was_approved() {
+    let digest = |input: Value| Some(sha256_hex(input.to_string().as_bytes()));
+    let approved = |n, input| ResolvedApproval {
+        input_sha256: digest(input),
+        ..answer(n, "pay", Decision::Approve, None)
+    };
+    let harness = going_on(
+        "- steps: [{text: done}]",
+        vec![
+            tool_use(11, "pay", json!({"cents": 5})),
+            tool_use(12, "pay", json!({"cents": 7})),
+        ],
+        vec![
+            approved(11, json!({"cents": 5})),
+            approved(12, json!({"cents": 6})),
+        ],
+    );
+    let recorder = Arc::clone(&harness.recorder);
+    let paid = Arc::new(Mutex::new(Vec::new()));
+    let book = Arc::clone(&paid);
+    let harness = harness.tool_with_approval("pay", move |call| {
+        book.lock().push(call.input["cents"].clone());
+        async { Ok(json!("paid")) }
+    });
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    assert_eq!(*paid.lock(), [json!(5)]);
+    let other = "not executed: the input is not the one that was approved. Ask again.";
+    assert_eq!(
+        results(&recorder.messages()),
+        [(11, json!("paid"), false), (12, json!(other), true)]
+    );
+}
+
+#[tokio::test]
+async fn summary_that_is_cut_says_so() {
+    let harness = TurnHarness::script(&format!(
+        "- steps: [{{tool: {{name: note, input: {{text: '{}; rm'}}}}}}]",
+        "x".repeat(300)
+    ));
+    let recorder = Arc::clone(&harness.recorder);
+    let harness = harness.tool_with_approval("note", |_| async { panic!("nobody said yes") });
+    assert_eq!(harness.run().await.status, TurnStatus::Paused);
+    let requested = recorder.bodies().into_iter().find_map(|it| match it.1 {
+        Body::ApprovalRequested(requested) => Some(requested),
+        _ => None,
+    });
+    let requested = requested.expect("a request");
+    let input = json!({"text": format!("{}; rm", "x".repeat(300))}).to_string();
+    assert!(requested.input_truncated);
+    assert_eq!(requested.input_bytes, Some(input.len() as u64));
+    assert_eq!(requested.input_sha256, Some(sha256_hex(input.as_bytes())));
 }
 
 #[tokio::test]

@@ -29,6 +29,12 @@ async fn every_session_error_has_its_code_and_status() {
             None,
         ),
         (
+            Error::ApprovalInputMismatch(ApprovalId(Ulid(1))),
+            "approval_input_mismatch",
+            409,
+            None,
+        ),
+        (
             Error::TurnInFlight(TurnId(Ulid(1))),
             "turn_in_flight",
             409,

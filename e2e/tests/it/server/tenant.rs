@@ -59,6 +59,11 @@ async fn foreign_and_missing_are_answered_alike() {
             (Method::POST, format!("/sessions/{session}/cancel"), None),
             (Method::GET, format!("/turns/{turn}/approvals"), None),
             (
+                Method::GET,
+                format!("/turns/{turn}/approvals/{approval_id}"),
+                None,
+            ),
+            (
                 Method::POST,
                 format!("/turns/{turn}/approvals"),
                 Some(answer),

@@ -1,6 +1,7 @@
 //! Paused turns and decisions on them: applied once, however often they are sent, also after a crash.
 
 use turnwire_event::code::{ApprovalState, ToolState, ToolType};
+use turnwire_event::content::sha256_hex;
 use turnwire_event::{ApprovalId, Body, Message, Role, Ulid};
 use turnwire_session::{ApprovalDecision, ApprovalOutcome, Error, SubmitRequest};
 
@@ -241,4 +242,33 @@ async fn second_pause_resumes_with_all_messages_of_the_chain() {
     wait_for_terminals(&sessions, id, 5).await;
     let past = recorder.pasts.lock()[4].clone();
     assert_eq!(message_texts(&past), ["hello"]);
+}
+
+#[tokio::test]
+async fn decision_on_another_input_changes_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (_, sessions) = approval_service(dir.path()).await;
+    let (_, turn) = pause_turn(&sessions, text_request("1")).await;
+    // The request has no digest, as one of an older release: it is computed from the message.
+    let approvals = approvals_of(&sessions, turn).await;
+    let digest = sha256_hex(b"{}");
+    assert_eq!(approvals[0].input_sha256.as_ref(), Some(&digest));
+    let handle = sessions.approvals();
+    let (_, input) = handle
+        .read(&owner("local"), turn, approvals[0].id)
+        .await
+        .expect("an approval");
+    assert_eq!(input.as_deref(), Some("{}"));
+    let eve = handle.read(&owner("eve"), turn, approvals[0].id).await;
+    assert_eq!(eve, Err(Error::TurnNotFound));
+    let with = |digest: String| ApprovalDecision {
+        input_sha256: Some(digest),
+        ..approve(&approvals[0])
+    };
+    let other = decide(&sessions, turn, vec![with(sha256_hex(b"[]"))]).await;
+    assert_eq!(other, Err(Error::ApprovalInputMismatch(approvals[0].id)));
+    let approvals_after = approvals_of(&sessions, turn).await;
+    assert_eq!(approvals_after[0].state, ApprovalState::Pending);
+    let done = decide(&sessions, turn, vec![with(digest)]).await;
+    assert_eq!(done.expect("applied").remaining, 0);
 }
