@@ -20,9 +20,9 @@ const WARM: Duration = Duration::from_millis(900);
 /// The server that the greedy load runs against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The other server.
+    /// The load runs against the other server.
     Reference,
-    /// The server of the quiet owners.
+    /// The load runs against the server of the quiet owners.
     Attack,
 }
 

@@ -47,7 +47,7 @@ impl FairnessOptions {
     }
 }
 
-/// Measures every resource.
+/// Runs all rounds of each resource, one resource after the other.
 pub async fn measure(options: &FairnessOptions) -> Vec<ResourceReport> {
     let mut reports = Vec::with_capacity(options.resources.len());
     for &resource in &options.resources {

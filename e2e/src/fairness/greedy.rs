@@ -72,15 +72,15 @@ impl GreedyCounts {
     }
 }
 
-/// The counts of a load.
+/// What a load was answered, refused and sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GreedyReport {
     pub answered: u64,
-    /// Answers with 429.
+    /// Requests answered with 429.
     pub refused: u64,
     /// Other answers, and requests without one.
     pub failed: u64,
-    /// Bytes of the answers.
+    /// Bytes of all good answers.
     pub bytes: u64,
     pub seconds: f64,
 }
@@ -99,7 +99,7 @@ impl GreedyReport {
     }
 }
 
-/// A running load.
+/// A load that runs until it is stopped or dropped.
 #[derive(Debug)]
 pub struct GreedyLoad {
     counts: Arc<GreedyCounts>,

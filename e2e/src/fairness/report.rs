@@ -23,7 +23,7 @@ pub struct ResourceReport {
 }
 
 impl ResourceReport {
-    /// An empty report.
+    /// A report before the first phase.
     pub fn new(resource: SharedResource) -> Self {
         Self {
             resource,
@@ -42,7 +42,7 @@ impl ResourceReport {
         ended.into_iter().chain(judged).collect()
     }
 
-    /// A row of the table.
+    /// The line of the resource in the first table.
     fn row(&self, limits: FairnessLimits) -> String {
         let figure =
             |samples: &[QuietSample], percent| ms(quiet_percentile(samples, None, percent));

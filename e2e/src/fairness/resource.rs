@@ -32,9 +32,9 @@ pub enum SharedResource {
     Scans,
     /// Readers that replay large events, most of them without reading.
     Replays,
-    /// Turns in flight.
+    /// Turns in flight that stream slowly and have no watcher.
     Turns,
-    /// Running programs.
+    /// Programs that run longer than a phase.
     Programs,
     /// Attach tokens that nobody redeems.
     Tokens,

@@ -5,13 +5,13 @@ use std::time::Duration;
 /// The kinds of requests that quiet owners send in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuietKind {
-    /// `POST /sessions`.
+    /// `POST /sessions`, up to the answer.
     Create,
     /// `POST /chat/stream`, up to the first text.
     FirstToken,
     /// `GET /sessions/{id}`, which issues an attach token.
     Session,
-    /// `GET /sessions/{id}/events`.
+    /// `GET /sessions/{id}/events`, a page of 20.
     Events,
     /// An attach token, a WebSocket and a subscribe, up to the acknowledgement.
     Subscribe,
@@ -43,7 +43,7 @@ impl QuietKind {
     }
 }
 
-/// A measured request.
+/// A request of a quiet owner with its latency.
 #[derive(Clone, Debug)]
 pub struct QuietSample {
     pub kind: QuietKind,

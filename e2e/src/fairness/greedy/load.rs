@@ -11,9 +11,9 @@ use super::{GreedyCounts, PAUSE, repeat};
 use crate::fairness::client::{LoadClient, LoadConnection, LoadReply, START};
 use crate::fairness::resource::{CONNECTIONS_MAX, SharedResource};
 
-/// Connections that read lists.
+/// Connections that read lists of sessions in parallel.
 const LIST_READERS: usize = 32;
-/// Connections that scan.
+/// Connections that scan the large session in parallel.
 const SCANNERS: usize = 64;
 /// Readers that replay, and those of them that do not read what they asked for.
 const REPLAY_READERS: usize = 48;
@@ -169,7 +169,7 @@ impl LoadTask {
         .await;
     }
 
-    /// Counts a subscribe.
+    /// Counts the outcome of a subscribe, and returns the connection if there is one.
     fn opened(
         &self,
         opened: io::Result<Result<LoadConnection, LoadReply>>,
