@@ -5,19 +5,15 @@
 //! begins a new epoch, because events that a client has seen may be lost.
 
 mod column;
-mod gauge;
-mod connection;
 mod wal;
-mod commit_mark;
+mod connection;
 mod migrate;
 mod table;
 mod change;
 mod splice;
 mod read;
 mod write;
-mod checkpoint;
-mod maintain;
-mod compact;
+mod upkeep;
 mod log;
 mod records;
 mod audit;
@@ -31,13 +27,14 @@ use turnwire_event::{SessionId, metric};
 
 use crate::error::{AppendError, OpenError, ReadError};
 use crate::private;
-use crate::sqlite::checkpoint::Checkpointer;
-use crate::sqlite::commit_mark::CommitMark;
-pub use crate::sqlite::compact::CompactedSize;
 use crate::sqlite::connection::ReaderPool;
-pub use crate::sqlite::gauge::WAL_BYTES_MAX;
-use crate::sqlite::gauge::WalGauge;
+use crate::sqlite::upkeep::checkpoint::Checkpointer;
+pub use crate::sqlite::upkeep::compact::CompactedSize;
+use crate::sqlite::upkeep::maintain;
 use crate::sqlite::wal::WalLoss;
+use crate::sqlite::wal::commit_mark::{self, CommitMark};
+pub use crate::sqlite::wal::gauge::WAL_BYTES_MAX;
+use crate::sqlite::wal::gauge::WalGauge;
 use crate::sqlite::write::WriteHalf;
 
 pub use audit::EventColumns;

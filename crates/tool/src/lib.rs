@@ -7,9 +7,9 @@
 
 mod tool;
 mod input;
-mod pack_tool;
 mod percent;
 mod secrets;
+mod pack_tool;
 pub mod program;
 pub mod data_service;
 mod http;

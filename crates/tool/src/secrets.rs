@@ -50,7 +50,7 @@ pub struct Secrets(Option<Arc<SecretMatcher>>);
 
 /// Finds all keys in one pass.
 struct SecretMatcher {
-    /// Sorted, without duplicates.
+    /// The texts to remove, sorted and without duplicates.
     notations: Vec<String>,
     automaton: AhoCorasick,
 }
@@ -164,7 +164,7 @@ impl SecretCollector {
         }
     }
 
-    /// The collected keys.
+    /// Builds the matcher of the collected keys.
     pub fn build(mut self) -> Secrets {
         self.notations.sort_unstable();
         self.notations.dedup();

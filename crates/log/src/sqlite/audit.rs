@@ -13,9 +13,9 @@ pub struct EventColumns {
     pub kind: String,
     pub turn: Option<String>,
     pub actor: String,
-    /// Milliseconds.
+    /// Milliseconds since 1970, as text.
     pub time: String,
-    /// 0 or 1.
+    /// `0` or `1`, if it is not damaged.
     pub hidden: String,
 }
 

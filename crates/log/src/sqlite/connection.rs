@@ -9,7 +9,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{AppendError, OpenError, ReadError};
-use crate::sqlite::gauge::WalGauge;
+use crate::sqlite::wal::gauge::WalGauge;
 
 /// Readers that stay open between uses. A burst may open more and closes them afterwards.
 const IDLE_READERS_MAX: usize = 8;

@@ -9,7 +9,8 @@ use crate::maintenance::{ClockMark, Maintenance, PieceBudget, Progress, TrimCurs
 use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
 use crate::selection::{EventSelection, ReadLimits};
 use crate::sqlite::read::LogRow;
-use crate::sqlite::{SqliteStore, maintain, migrate};
+use crate::sqlite::upkeep::maintain;
+use crate::sqlite::{SqliteStore, migrate};
 
 impl Log for SqliteStore {
     fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {

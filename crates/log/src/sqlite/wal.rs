@@ -13,6 +13,9 @@
 //! damaged. A [`WalState`] from another file proves it for the last transaction too. The layout is
 //! SQLite's documented file format.
 
+pub(crate) mod gauge;
+pub(crate) mod commit_mark;
+
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt as _;

@@ -10,9 +10,9 @@ use crate::error::AppendError;
 use crate::record::{EventRecord, SessionAppend};
 use crate::sqlite::change;
 use crate::sqlite::column::{execute, query_value};
-use crate::sqlite::gauge::WalGauge;
 use crate::sqlite::splice::SharedContent;
 use crate::sqlite::table::{age, key, session};
+use crate::sqlite::wal::gauge::WalGauge;
 
 /// What the writer knows of a session that it wrote to.
 #[derive(Clone, Copy, Debug)]

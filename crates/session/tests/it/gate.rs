@@ -338,6 +338,7 @@ async fn full_outbox_refuses_events_but_not_the_ending() {
         since: None,
         types: Some(but.collect()),
         limit: 100,
+        bytes_max: 16 << 20,
     };
     let page = sessions.reader().events(&owner("local"), id, query).await;
     let events = page.expect("the log").events;

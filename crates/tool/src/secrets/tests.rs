@@ -1,3 +1,5 @@
+//! Tests of [`Secrets`]: which texts are removed from results, in which notations.
+
 use serde_json::json;
 
 use super::*;

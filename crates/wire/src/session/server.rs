@@ -77,7 +77,7 @@ pub struct SnapshotFrame<'a> {
     pub snapshot_at_event_id: Position,
 }
 
-/// Writes a snapshot.
+/// Writes a snapshot frame to `out`.
 pub fn write_snapshot(snapshot: &SnapshotFrame<'_>, out: &mut Vec<u8>) {
     write("snapshot", snapshot, out);
 }

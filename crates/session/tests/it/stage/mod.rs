@@ -183,6 +183,7 @@ pub async fn read_log(sessions: &SessionService, id: SessionId) -> Vec<Event> {
         since: None,
         types: None,
         limit: 1000,
+        bytes_max: 16 << 20,
     };
     let page = sessions
         .reader()

@@ -46,7 +46,7 @@ fn offers() -> Vec<Arc<EnricherType>> {
     services.insert("market".to_owned(), service);
     let connector =
         Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |_| {
-            Ok(Arc::new(|_| {
+            Ok(Arc::new(|_, _| {
                 Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
             }))
         });

@@ -89,7 +89,8 @@ async fn server_key_is_removed_from_results_and_failures() {
     let failed = run(&tools, "fail", json!({"text": "no sk-of-a-server"})).await;
     assert_eq!(failed.expect_err("a failure").message, "no ***");
     let service = tools.service("small", &service()).expect("it enriches");
-    let result = service("{}".into()).await.expect("an envelope");
+    let owner = context().owner;
+    let result = service(&owner, "{}".into()).await.expect("an envelope");
     let result: Value = serde_json::from_slice(&result.body).expect("JSON");
     assert_eq!(result["payload"]["token"], "***");
 }

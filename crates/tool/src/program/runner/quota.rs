@@ -21,9 +21,9 @@ const BLOCK_BYTES: u64 = 512;
 /// The limits of one folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderLimits {
-    /// Bytes on disk.
+    /// Bytes that the files take on disk.
     pub bytes: u64,
-    /// Files and folders.
+    /// The number of files and folders.
     pub entries: u64,
 }
 

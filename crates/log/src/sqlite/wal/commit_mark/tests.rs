@@ -169,7 +169,7 @@ fn database_newer_than_the_rest_of_the_wal_is_kept() {
     }
     // A checkpoint copies the frames and leaves them in the WAL.
     let checkpoint = |half: &mut WriteHalf| {
-        let result = crate::sqlite::checkpoint::run_checkpoint(&half.connection, "PASSIVE");
+        let result = crate::sqlite::upkeep::checkpoint::run_checkpoint(&half.connection, "PASSIVE");
         Ok(result?)
     };
     store.write(checkpoint).expect("a checkpoint");

@@ -5,8 +5,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::OpenError;
+use crate::sqlite::upkeep::checkpoint;
 use crate::sqlite::{
-    CommitDurability, DATABASE_FILE, SqliteOptions, SqliteStore, checkpoint, connection, wal_path,
+    CommitDurability, DATABASE_FILE, SqliteOptions, SqliteStore, connection, wal_path,
 };
 
 /// The new file until it replaces the old one.

@@ -21,9 +21,9 @@ use parking_lot::Mutex;
 use rusqlite::Connection;
 
 use crate::error::AppendError;
-use crate::sqlite::commit_mark::CommitMark;
 use crate::sqlite::connection::{BUSY_TIMEOUT, ReaderPool};
-use crate::sqlite::gauge::WalGauge;
+use crate::sqlite::wal::commit_mark::CommitMark;
+use crate::sqlite::wal::gauge::WalGauge;
 use crate::sqlite::write::WriteHalf;
 
 /// How long reads are paused at most until running ones have ended.

@@ -1,0 +1,6 @@
+//! Work on the database beside the commits: checkpoints of the WAL, removal in pieces, rewriting a
+//! file without free pages.
+
+pub(crate) mod checkpoint;
+pub(crate) mod maintain;
+pub(crate) mod compact;
