@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Background tasks (retention, removal, vacuum) run piece by piece behind the batches: a piece
-//! begins when no batch waits, or when it was due for [`BACKGROUND_PATIENCE`], and pieces take a
+//! begins when no batch waits, or when it was due for `BACKGROUND_PATIENCE`, and pieces take a
 //! fifth of the thread's time at most.
 
 use std::collections::VecDeque;

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use turnwire_event::content::content_json;
 use turnwire_event::row::{NewMessage, RowChange};
-use turnwire_event::{
-    ContentBlock, MessageId, Position, Role, Seq, SessionId, Timestamp, TurnId, Ulid,
-};
+use turnwire_event::{ContentBlock, MessageId, Position, Role, Seq, SessionId, TurnId, Ulid};
 
 use super::*;
 use crate::chain::ChainHash;
@@ -303,8 +301,8 @@ fn wal_starts_again_while_reads_overlap() {
             std::thread::spawn(move || {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                     let all = EventSelection::all();
-                    let events = store.read(session, Seq(0), Seq(2_000), &all, 2_000);
-                    assert_eq!(events.expect("events").len(), 2_000);
+                    let events = store.read(session, Seq(0), Seq(1_000), &all, LIMITS);
+                    assert_eq!(events.expect("events").events.len(), 1_000);
                 }
             })
         })
@@ -499,8 +497,16 @@ fn large_content_is_stored_once_and_read_exactly() {
         builder.hash = record.hash;
         store.append(&[append]).expect("an append");
         store.append(&[builder.events(1)]).expect("an append");
-        let read = || store.read(builder.session, Seq(0), Seq(2), &EventSelection::all(), 9);
-        let events = read().expect("events");
+        let read = || {
+            store.read(
+                builder.session,
+                Seq(0),
+                Seq(2),
+                &EventSelection::all(),
+                LIMITS,
+            )
+        };
+        let events = read().expect("events").events;
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].bytes, bytes);
         let connection = Connection::open(folder.path().join(DATABASE_FILE)).expect("the file");

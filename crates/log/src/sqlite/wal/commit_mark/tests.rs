@@ -188,9 +188,13 @@ fn database_newer_than_the_rest_of_the_wal_is_kept() {
         Seq(0),
         Seq(20),
         &crate::EventSelection::all(),
-        100,
+        crate::ReadLimits {
+            events: 100,
+            bytes: usize::MAX,
+            scanned: 100,
+        },
     );
-    assert_eq!(events.expect("events").len(), 20);
+    assert_eq!(events.expect("events").events.len(), 20);
 }
 
 #[test]
