@@ -116,9 +116,7 @@ impl EngineFixture {
 
     /// The messages of the session that clients see, oldest first.
     pub async fn messages(&self) -> Vec<Value> {
-        let path = format!("/sessions/{}/messages", self.session);
-        let pages = self.api.pages(&path, "messages").await.expect("an answer");
-        pages.into_iter().rev().flatten().collect()
+        self.api.messages(self.session).await.expect("an answer")
     }
 
     /// The axis and `is_final` of every counted failure of a turn.

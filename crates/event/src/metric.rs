@@ -109,7 +109,7 @@ metrics! {
     PACK_RELOADS_TOTAL = "pack.reloads_total", "Pack reloads, by result: applied, refused, unreadable";
     MCP_SERVER_UP = "mcp.server_up", "1 while an MCP server is connected, by server";
     MCP_SERVER_RESTARTS_TOTAL = "mcp.server_restarts_total", "Restart attempts of MCP servers, by server";
-    MCP_CALLS_TOTAL = "mcp.calls_total", "Calls to MCP servers, by server and outcome: ok, error, refused, timeout, broke, away, cancelled";
+    MCP_CALLS_TOTAL = "mcp.calls_total", "Calls to MCP servers, by server and outcome: ok, error, refused, timeout, broke, away, busy, cancelled";
     MCP_NOTIFICATIONS_DROPPED_TOTAL = "mcp.notifications_dropped_total", "Notifications of MCP servers dropped over the limit, by server";
     TOOL_GUARD_DEATHS_TOTAL = "tool.guard_deaths_total", "Guards of programs that were killed or failed; the server killed what they guarded";
     TOOL_ORPHANS_KILLED_TOTAL = "tool.orphans_killed_total", "Processes of programs that outlived their guard and were killed by the server";

@@ -203,13 +203,18 @@ impl<K: Clone + Eq + Hash> SlotState<K> {
             waiting_per_owner,
             ..
         } = self.limits;
-        self.remove_cancelled(owner);
-        let account = self.owners.get(owner);
-        if account.map_or(0, |account| account.waiting.len()) >= waiting_per_owner {
-            return Err(FairRefusal::OwnerFull);
+        let waiting_of = |state: &Self| {
+            let account = state.owners.get(owner);
+            account.map_or(0, |account| account.waiting.len())
+        };
+        // Requests that were cancelled count until they are looked for.
+        if waiting_of(self) >= waiting_per_owner {
+            self.remove_cancelled(owner);
+            if waiting_of(self) >= waiting_per_owner {
+                return Err(FairRefusal::OwnerFull);
+            }
         }
         if self.waiting >= waiting {
-            // Requests that were cancelled still count until their owner is looked at.
             let owners: Vec<K> = self.owners.keys().cloned().collect();
             owners.iter().for_each(|owner| self.remove_cancelled(owner));
             if self.waiting >= waiting {
@@ -235,16 +240,16 @@ impl<K: Clone + Eq + Hash> SlotState<K> {
                 return None;
             }
             let owner = self.eligible.first_key_value()?.1.clone();
-            self.remove_cancelled(&owner);
-            let Some(account) = self.owners.get_mut(&owner) else {
-                continue;
-            };
-            let Some(grant) = account.waiting.pop_front() else {
-                continue;
-            };
-            self.waiting -= 1;
-            self.take(&owner).ok()?;
-            return Some((owner, grant));
+            let grant = self.account(&owner).waiting.pop_front();
+            self.waiting -= usize::from(grant.is_some());
+            match grant.filter(|grant| !grant.is_closed()) {
+                Some(grant) => {
+                    self.take(&owner).ok()?;
+                    return Some((owner, grant));
+                }
+                // The request was cancelled: the next one of the same owner.
+                None => self.update_rank(&owner),
+            }
         }
     }
 

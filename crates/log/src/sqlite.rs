@@ -63,7 +63,8 @@ pub const DATABASE_FILE: &str = "turnwire.sqlite3";
 /// A [`Store`](crate::Store) in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
-    dir: PathBuf,
+    /// The loss that the next start will find; only of a read-only store.
+    pending_loss: Option<WalLoss>,
     /// The checkpoint thread; `None` for a read-only store and after a clean shutdown.
     checkpointer: Mutex<Option<Checkpointer>>,
     write_half: Arc<Mutex<WriteHalf>>,
@@ -87,7 +88,8 @@ impl SqliteStore {
         private::open_file(&path).map_err(|e| io_error(&path, &e))?;
         // Before SQLite reads the WAL: its recovery ends at a damaged frame without a word.
         let wal_error = |e| io_error(&options.dir, &e);
-        let loss = commit_mark::find_loss(&options.dir).map_err(wal_error)?;
+        let loss = commit_mark::find_loss(&options.dir, |event| has_event(&path, event));
+        let loss = loss.map_err(wal_error)?;
         if let Some(loss) = loss {
             commit_mark::keep_damaged(&options.dir, loss).map_err(wal_error)?;
         }
@@ -107,8 +109,15 @@ impl SqliteStore {
             connection::relax_sync(&connection, &path)?;
         }
         maintain::report_vacuum_mode(&connection, &path)?;
-        let mark = Arc::new(CommitMark::open(&options.dir).map_err(wal_error)?);
-        let write_half = WriteHalf::new(connection, gauge.clone());
+        let mut write_half = WriteHalf::new(connection, gauge.clone());
+        write_half.last_event = write_half
+            .connection
+            .query_row("SELECT coalesce(max(gid), 0) FROM event", [], |row| {
+                row.get(0)
+            })
+            .map_err(|error| connection::open_error(&path, &error))?;
+        let mark = CommitMark::open(&options.dir, write_half.last_event).map_err(wal_error)?;
+        let mark = Arc::new(mark);
         let mut store = Self::new(&options.dir, write_half, gauge.clone());
         store._lock = Some(lock);
         let checkpointer = Checkpointer::start(
@@ -125,7 +134,7 @@ impl SqliteStore {
 
     fn new(dir: &Path, write_half: WriteHalf, gauge: Arc<WalGauge>) -> Self {
         Self {
-            dir: dir.to_owned(),
+            pending_loss: None,
             checkpointer: Mutex::new(None),
             write_half: Arc::new(Mutex::new(write_half)),
             readers: Arc::new(ReaderPool::new(dir.join(DATABASE_FILE))),
@@ -158,25 +167,30 @@ impl SqliteStore {
     /// Opens an existing database read-only, also while a server writes to it.
     pub fn open_read_only(dir: &Path) -> Result<Self, OpenError> {
         let path = dir.join(DATABASE_FILE);
+        // Before the connections: closing a file that SQLite has open would release its locks.
+        let find = || {
+            let loss = commit_mark::find_loss(dir, |event| has_event(&path, event));
+            loss.ok().flatten()
+        };
+        // A server that runs writes to the files while they are read: its own check has passed.
+        let pending_loss = find().filter(|_| !is_locked(dir)).and_then(|_| find());
         let connection = connection::open_reader(&path)
             .map_err(|error| connection::open_error(&path, &error))?;
         migrate::check_current(&connection, &path)?;
         let gauge = Arc::new(WalGauge::default());
         let write_half = WriteHalf::new(connection, gauge.clone());
-        Ok(Self::new(dir, write_half, gauge))
+        Ok(Self {
+            pending_loss,
+            ..Self::new(dir, write_half, gauge)
+        })
     }
 
     /// Returns the commits that a damaged WAL has lost while `session` existed.
     pub fn wal_losses(&self, session: SessionId) -> Result<WalLosses, ReadError> {
-        let find = || commit_mark::find_loss(&self.dir).ok().flatten();
-        // A server that runs writes to the files while they are read: its own check has passed.
-        let pending = find()
-            .filter(|_| !is_locked(&self.dir))
-            .and_then(|_| find());
         let recorded = self.readers.with(|c| migrate::recorded_loss(c, session))?;
         Ok(WalLosses {
             recorded_frames: recorded,
-            pending_frames: pending.map_or(0, |loss| loss.frames.into()),
+            pending_frames: self.pending_loss.map_or(0, |loss| loss.frames.into()),
         })
     }
 
@@ -188,6 +202,7 @@ impl SqliteStore {
         let mut half = self.write_half.lock();
         let result = write(&mut half);
         if let Some(mark) = &self.mark {
+            mark.set_last_event(half.last_event);
             mark.record();
         }
         result
@@ -225,6 +240,16 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
 fn is_locked(dir: &Path) -> bool {
     let lock = File::open(dir.join("lock"));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// True if the database has an event with this row number or a larger one.
+fn has_event(path: &Path, event: i64) -> bool {
+    let find = || -> rusqlite::Result<bool> {
+        let connection = connection::open_reader(path)?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM event WHERE gid >= ?1)";
+        connection.query_row(sql, [event], |row| row.get(0))
+    };
+    find().unwrap_or(false)
 }
 
 /// Tells the operator that commits are lost.

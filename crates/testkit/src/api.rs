@@ -292,10 +292,26 @@ impl ApiClient {
         }
     }
 
+    /// All messages of a session, oldest first, also those that are too large for a list.
+    pub async fn messages(&self, session: SessionId) -> Result<Vec<Value>, NoResponse> {
+        let base = format!("/sessions/{session}/messages");
+        let pages = self.pages(&base, "messages").await?;
+        // The newest page comes first, and each page is oldest first.
+        let mut messages: Vec<Value> = pages.into_iter().rev().flatten().collect();
+        for message in &mut messages {
+            if message["omitted_bytes"].is_null() {
+                continue;
+            }
+            let id = message["id"].as_str().unwrap_or_default().to_owned();
+            *message = self.get(&format!("{base}/{id}")).await?.json();
+        }
+        Ok(messages)
+    }
+
     /// The log and all rows of a session.
     pub async fn log(&self, session: SessionId) -> Result<SessionLog, NoResponse> {
         let base = format!("/sessions/{session}");
-        let messages = self.pages(&format!("{base}/messages"), "messages").await?;
+        let messages = self.messages(session).await?;
         let turns = self.pages(&format!("{base}/turns"), "turns").await?;
         let tool_calls = self
             .pages(&format!("{base}/tool-calls"), "tool_calls")
@@ -303,8 +319,7 @@ impl ApiClient {
         Ok(SessionLog {
             id: session,
             events: self.events(session).await?,
-            // The newest page comes first, and each page is oldest first.
-            messages: messages.into_iter().rev().flatten().collect(),
+            messages,
             turns: turns.into_iter().flatten().collect(),
             tool_calls: tool_calls.into_iter().flatten().collect(),
         })

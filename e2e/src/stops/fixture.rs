@@ -57,7 +57,10 @@ impl StopFixture {
         }
         let entry = ModelEntry::new("vendor", Dialect::Anthropic, &fake.base_url());
         let pack = add_tools(pack(&ccs.url(), &[entry]), &site.url());
-        let options = options(pack).set("tool", "grace_ms", grace.as_millis());
+        // One principal runs all programs of a load test.
+        let options = options(pack)
+            .set("tool", "grace_ms", grace.as_millis())
+            .set("tool", "programs_per_owner_max", 64);
         let server = TestServer::start(change(options)).await;
         let api = server.api().with("x-turnwire-principal", PRINCIPAL);
         Self {

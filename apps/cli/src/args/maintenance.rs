@@ -21,6 +21,12 @@ pub(crate) struct CompactArgs {
 
 /// Manage the retention of events.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Events older than `store.retention_s` are removed. A clock that leapt ahead removes nothing until
+an operator confirms it.
+
+Examples:
+  turnwire retention confirm              the clock of this machine is right")]
 pub(crate) struct RetentionArgs {
     #[command(subcommand)]
     pub(crate) command: RetentionCommand,

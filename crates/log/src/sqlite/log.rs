@@ -9,6 +9,7 @@ use crate::maintenance::{ClockMark, Maintenance, PieceBudget, Progress, TrimCurs
 use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
 use crate::selection::{EventSelection, ReadLimits};
 use crate::sqlite::read::LogRow;
+use crate::sqlite::upkeep::checkpoint::run_checkpoint;
 use crate::sqlite::upkeep::maintain;
 use crate::sqlite::{SqliteStore, migrate};
 
@@ -73,6 +74,11 @@ impl Log for SqliteStore {
     fn close(&self) {
         self.stop_checkpoints();
         let half = self.write_half.lock();
+        // After a power failure an older mark would miss the frames of the emptied WAL.
+        if let Some(mark) = &self.mark {
+            let _ = run_checkpoint(&half.connection, "PASSIVE");
+            mark.record_synced();
+        }
         if migrate::mark_clean(&half.connection)
             && let Some(mark) = &self.mark
         {

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_retention.sql"),
     include_str!("migrations/0008_event_content.sql"),
     include_str!("migrations/0009_event_type.sql"),
+    include_str!("migrations/0010_removal.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

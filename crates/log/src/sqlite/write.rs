@@ -1,6 +1,6 @@
 //! Append and delete: the transactions of the one writing connection.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
@@ -47,6 +47,10 @@ pub(crate) struct WriteHalf {
     pub(crate) connection: Connection,
     tails: TailCache,
     gauge: Arc<WalGauge>,
+    /// Row numbers of sessions whose rows are damaged; retention and removal skip them.
+    pub(crate) damaged: HashSet<i64>,
+    /// The row number of the event that was written last.
+    pub(crate) last_event: i64,
     /// Bytes in the WAL when the last checkpoint was requested.
     requested_at: u64,
 }
@@ -57,6 +61,8 @@ impl WriteHalf {
             connection,
             tails: TailCache::default(),
             gauge,
+            damaged: HashSet::new(),
+            last_event: 0,
             requested_at: 0,
         }
     }
@@ -66,11 +72,14 @@ impl WriteHalf {
         self.gauge.check()?;
         let transaction = begin(&mut self.connection)?;
         let mut tails = Vec::with_capacity(batch.len());
+        let mut last_event = self.last_event;
         for append in batch {
-            let tail = append_session(&transaction, &self.tails, append)?;
+            let (tail, event) = append_session(&transaction, &self.tails, append)?;
+            last_event = event.unwrap_or(last_event);
             tails.push((append.session, tail));
         }
         transaction.commit()?;
+        self.last_event = last_event;
         self.tails.extend(tails);
         self.after_commit()
     }
@@ -148,12 +157,13 @@ pub(crate) fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// Writes the events and rows of one session; returns its new tail.
+/// Writes the events and rows of one session; returns its new tail and the row number of its last
+/// new event.
 fn append_session(
     tx: &Transaction<'_>,
     cache: &TailCache,
     append: &SessionAppend,
-) -> Result<CachedTail, AppendError> {
+) -> Result<(CachedTail, Option<i64>), AppendError> {
     let mut tail = match cache.0.get(&append.session) {
         Some(&cached) => cached,
         None => {
@@ -178,6 +188,7 @@ fn append_session(
         tail.is_empty = false;
     }
     let (sid, mut last) = (tail.sid, tail.last);
+    let mut last_event = None;
     for record in &append.records {
         if record.seq != last.next() {
             return Err(AppendError::Refused(format!(
@@ -187,12 +198,13 @@ fn append_session(
         }
         let shared = SharedContent::find(record, &append.rows);
         insert(tx, sid, record, shared.as_ref())?;
+        last_event = Some(tx.last_insert_rowid());
         last = record.seq;
     }
     for placed in &append.rows {
         change::apply(tx, sid, placed)?;
     }
-    Ok(CachedTail { last, ..tail })
+    Ok((CachedTail { last, ..tail }, last_event))
 }
 
 fn insert(

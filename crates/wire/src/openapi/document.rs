@@ -142,6 +142,8 @@ fn failures(operation: &OperationSpec) -> Vec<(u16, Vec<Code>)> {
             Some(_) => codes.extend(BODY_CODES),
             None => codes.extend(QUERY_CODES),
         }
+    } else if operation.parameters.iter().any(|p| p.place == "query") {
+        codes.extend(QUERY_CODES);
     }
     let common = codes.into_iter().map(|code| (code.status(), code));
     let mut by_status: Vec<(u16, Vec<Code>)> = Vec::new();

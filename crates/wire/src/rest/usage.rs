@@ -85,7 +85,7 @@ impl schemars::JsonSchema for UsageCursor {
         schemars::json_schema!({
             "description": "The day and the model of the last row of a page.",
             "type": "string",
-            "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}/",
+            "pattern": "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])/|^[0-9]{4}-(0[13-9]|1[0-2])-(29|30)/|^[0-9]{4}-(0[13578]|1[02])-31/|^[0-9]{2}([02468][48]|[13579][26]|[2468]0)-02-29/",
         })
     }
 }

@@ -108,12 +108,16 @@ impl CheckpointThread {
         if self.gauge.bytes() < self.gauge.bytes_max() {
             return Ok(());
         }
+        if frames - copied > RESTART_FRAMES_MAX {
+            let (_, frames, copied) = run_checkpoint(&self.connection, "PASSIVE")?;
+            // A long read keeps the frames: reads and commits must not wait for the copy.
+            if frames - copied > RESTART_FRAMES_MAX {
+                return Ok(());
+            }
+        }
         let Some(_pause) = self.readers.pause(READ_PAUSE_MAX) else {
             return Ok(());
         };
-        if frames - copied > RESTART_FRAMES_MAX {
-            run_checkpoint(&self.connection, "PASSIVE")?;
-        }
         // After a burst the file is cut; else it is written over, which is faster than growing it.
         let size = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
         let mode = match size > 2 * self.gauge.bytes_max() {

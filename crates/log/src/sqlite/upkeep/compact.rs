@@ -77,6 +77,10 @@ impl SqliteStore {
         let write_half = self.write_half.lock();
         let rewrite = || -> rusqlite::Result<()> {
             let connection = &write_half.connection;
+            if let Some(mark) = &self.mark {
+                checkpoint::run_checkpoint(connection, "PASSIVE")?;
+                mark.record_synced();
+            }
             let (busy, ..) = checkpoint::run_checkpoint(connection, "TRUNCATE")?;
             if busy != 0 {
                 return Err(rusqlite::Error::SqliteFailure(

@@ -1,9 +1,12 @@
 //! Trim, removal of deleted sessions, and release of free pages: pieces on the writing connection.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params, params_from_iter};
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension as _, Transaction, params, params_from_iter,
+};
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::error::{AppendError, OpenError};
@@ -44,7 +47,21 @@ impl WriteHalf {
                 piece.next = None;
                 break;
             };
-            let visited = trim_session(&tx, due, before, &mut meter)?;
+            if self.damaged.contains(&due.sid) {
+                piece.next = Some(due);
+                continue;
+            }
+            let visited = match trim_session(&tx, due, before, &mut meter) {
+                Err(error) if is_damage(&error) => {
+                    drop(tx);
+                    self.skip_damaged(due.sid, &error);
+                    // The same piece again, without this session.
+                    piece.next = Some(after);
+                    piece.trimmed.clear();
+                    return Ok(piece);
+                }
+                visited => visited?,
+            };
             // A session that is not finished is due again, possibly at the same place.
             if !visited.is_due {
                 piece.next = Some(due);
@@ -60,18 +77,24 @@ impl WriteHalf {
 
     /// Removes rows as [`Maintenance::remove_deleted`](crate::Maintenance::remove_deleted) promises.
     pub(crate) fn remove_deleted(&mut self, budget: &PieceBudget) -> Result<Progress, AppendError> {
-        let pending = "SELECT sid FROM removal ORDER BY sid LIMIT 1";
-        let Some(mut sid) = query_value::<i64>(&self.connection, pending, []).optional()? else {
+        let Some(mut sid) = next_removal(&self.connection, &self.damaged)? else {
             return Ok(Progress::Done);
         };
         let mut meter = PieceMeter::start(budget);
         let tx = begin(&mut self.connection)?;
         let progress = loop {
-            if !remove_rows(&tx, sid, &mut meter)? {
-                break Progress::More;
+            match remove_rows(&tx, sid, &mut meter) {
+                Ok(true) => {}
+                Ok(false) => break Progress::More,
+                Err(error) if is_damage(&error) => {
+                    drop(tx);
+                    self.skip_damaged(sid, &error);
+                    return Ok(Progress::More);
+                }
+                Err(error) => return Err(error.into()),
             }
             execute(&tx, "DELETE FROM removal WHERE sid = ?1", [sid])?;
-            match query_value(&tx, pending, []).optional()? {
+            match next_removal(&tx, &self.damaged)? {
                 Some(next) => sid = next,
                 None => break Progress::Done,
             }
@@ -79,6 +102,17 @@ impl WriteHalf {
         tx.commit()?;
         self.after_commit()?;
         Ok(progress)
+    }
+
+    /// Leaves the session `sid` out of retention and removal until the next start, so that its damage
+    /// does not keep those of other sessions from going on.
+    fn skip_damaged(&mut self, sid: i64, error: &rusqlite::Error) {
+        tracing::error!(
+            session_row = sid,
+            %error,
+            "a session's rows are damaged and cannot be removed: restore the database from a backup"
+        );
+        self.damaged.insert(sid);
     }
 
     /// Releases pages as [`Maintenance::release_pages`](crate::Maintenance::release_pages) promises.
@@ -107,7 +141,8 @@ impl WriteHalf {
             meter.add(step as usize, 0); // each may dirty a page of its own
             let remaining = excess(&tx)?;
             if remaining >= left {
-                break; // no page could be moved
+                left = 0; // no page can be moved
+                break;
             }
             left = remaining;
         }
@@ -136,6 +171,27 @@ impl WriteHalf {
         }
         tx.commit()?;
         self.after_commit()
+    }
+}
+
+/// The first deleted session whose rows are still to be removed and can be.
+fn next_removal(c: &Connection, damaged: &HashSet<i64>) -> rusqlite::Result<Option<i64>> {
+    let mut pending = c.prepare_cached("SELECT sid FROM removal ORDER BY sid")?;
+    let mut rows = pending.query([])?;
+    while let Some(row) = rows.next()? {
+        let sid = row.get(0)?;
+        if !damaged.contains(&sid) {
+            return Ok(Some(sid));
+        }
+    }
+    Ok(None)
+}
+
+/// True if the rows are damaged: another attempt fails at the same place.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    match error.sqlite_error_code() {
+        Some(code) => matches!(code, ErrorCode::DatabaseCorrupt | ErrorCode::TypeMismatch),
+        None => true, // a column of the wrong type
     }
 }
 
@@ -283,10 +339,8 @@ struct SessionTable {
 }
 
 const OF_SESSION: &str = "sid = ?1";
-/// For tables that are indexed by turn and not by session.
-const OF_TURNS: &str = "turn IN (SELECT id FROM turn WHERE sid = ?1)";
 
-/// Every table with rows of sessions except `session`; `turn` is last, as others are found by it.
+/// Every table with rows of sessions except `session`, each with an index by session.
 const SESSION_TABLES: &[SessionTable] = &[
     SessionTable {
         name: "event",
@@ -298,13 +352,13 @@ const SESSION_TABLES: &[SessionTable] = &[
         name: "message_part",
         key: "message, part",
         bytes: "octet_length(blocks) + octet_length(cuts)",
-        of_session: OF_TURNS,
+        of_session: OF_SESSION,
     },
     SessionTable {
         name: "approval",
         key: "id",
         bytes: "octet_length(input_summary)",
-        of_session: OF_TURNS,
+        of_session: OF_SESSION,
     },
     SessionTable {
         name: "message",
@@ -340,13 +394,16 @@ const SESSION_TABLES: &[SessionTable] = &[
 
 /// Removes rows of the deleted session `sid` within the budget; true if none is left.
 fn remove_rows(tx: &Transaction<'_>, sid: i64, meter: &mut PieceMeter) -> rusqlite::Result<bool> {
+    let mut has_removed = false;
     for table in SESSION_TABLES {
         loop {
-            if meter.is_spent() {
+            // A piece removes something, however slow the disk is: otherwise it would never end.
+            if has_removed && meter.is_spent() {
                 return Ok(false);
             }
-            if table.remove(tx, sid, meter)? == 0 {
-                break;
+            match table.remove(tx, sid, meter)? {
+                0 => break,
+                _ => has_removed = true,
             }
         }
     }

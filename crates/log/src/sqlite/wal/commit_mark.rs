@@ -1,7 +1,7 @@
 //! The commit mark: a small file beside the database that says how far the WAL was committed.
 //!
 //! ```text
-//!   commit returns ─▶ the index of the WAL (-shm) is read ─▶ 64 bytes are written, not synced
+//!   commit returns ─▶ the index of the WAL (-shm) is read ─▶ 72 bytes are written, not synced
 //! ```
 //!
 //! A commit is on disk before its mark is written, so a mark never promises too much, and it may
@@ -17,6 +17,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -28,7 +29,7 @@ use crate::sqlite::wal::{WalLoss, WalSalts, WalScan, WalState};
 /// The first bytes of a mark file.
 const MAGIC: [u8; 8] = *b"TWMARK01";
 /// Bytes of a mark before its hash.
-const FIELD_BYTES: usize = 32;
+const FIELD_BYTES: usize = 40;
 const MARK_BYTES: usize = FIELD_BYTES + 32;
 
 /// The file of the database that `suffix` names.
@@ -44,8 +45,9 @@ pub(crate) fn damaged_copy(dir: &Path) -> PathBuf {
 /// What a process recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// The last commit of a process that has not closed the store.
-    Open(WalState),
+    /// The last commit of a process that has not closed the store, and the row number of the last
+    /// event that was written.
+    Open(WalState, i64),
     /// The store was closed: every commit is in the database file, with or without a WAL.
     Closed,
     /// The WAL was found damaged, and the new epoch is not committed yet.
@@ -54,12 +56,13 @@ enum Mark {
 
 impl Mark {
     fn encode(self) -> [u8; MARK_BYTES] {
-        let (kind, state, lost): (u32, WalState, u32) = match self {
-            Self::Open(state) => (0, state, 0),
-            Self::Closed => (1, WalState::default(), 0),
+        let closed = WalState::default();
+        let (kind, state, lost, last_event): (u32, WalState, u32, i64) = match self {
+            Self::Open(state, last_event) => (0, state, 0, last_event),
+            Self::Closed => (1, closed, 0, 0),
             Self::Damaged(loss) => {
                 let kind = if loss.discard { 3 } else { 2 };
-                (kind, WalState::default(), loss.frames)
+                (kind, closed, loss.frames, 0)
             }
         };
         let mut bytes = [0; MARK_BYTES];
@@ -69,6 +72,7 @@ impl Mark {
         bytes[20..24].copy_from_slice(&state.frames.to_le_bytes());
         bytes[24..28].copy_from_slice(&state.backfilled.to_le_bytes());
         bytes[28..32].copy_from_slice(&lost.to_le_bytes());
+        bytes[32..40].copy_from_slice(&last_event.to_le_bytes());
         let hash = Sha256::digest(&bytes[..FIELD_BYTES]);
         bytes[FIELD_BYTES..].copy_from_slice(&hash);
         bytes
@@ -95,7 +99,10 @@ impl Mark {
             Self::Damaged(WalLoss { frames, discard })
         };
         match number(8) {
-            0 => Some(Self::Open(state)),
+            0 => {
+                let last_event = fields.get(32..40)?.try_into().map(i64::from_le_bytes);
+                Some(Self::Open(state, last_event.ok()?))
+            }
             1 => Some(Self::Closed),
             2 => Some(damaged(false)),
             3 => Some(damaged(true)),
@@ -108,14 +115,25 @@ impl Mark {
     }
 }
 
-/// Looks for commits that SQLite's recovery of the WAL in `dir` would lose. Changes nothing.
-pub(crate) fn find_loss(dir: &Path) -> io::Result<Option<WalLoss>> {
+/// Looks for commits that SQLite's recovery of the WAL in `dir` would lose. `has_event` tells whether
+/// the database file has an event with this row number or a larger one.
+pub(crate) fn find_loss(
+    dir: &Path,
+    has_event: impl FnOnce(i64) -> bool,
+) -> io::Result<Option<WalLoss>> {
     let mark = Mark::read(dir);
     if let Some(Mark::Damaged(loss)) = mark {
         return Ok(Some(loss));
     }
     let marked = match mark {
-        Some(Mark::Open(state)) => Some(state),
+        Some(Mark::Open(state, last_event)) => {
+            // No WAL, and nothing is missing: another program, such as the `sqlite3` shell, opened the
+            // database after a crash and copied the WAL.
+            if last_event > 0 && is_empty(&file(dir, "-wal")) && has_event(last_event) {
+                return Ok(None);
+            }
+            Some(state)
+        }
         _ => None,
     };
     // A killed process leaves the index as it was at its last commit.
@@ -126,6 +144,13 @@ pub(crate) fn find_loss(dir: &Path) -> io::Result<Option<WalLoss>> {
         _ => WalState::latest(marked, indexed),
     };
     Ok(WalScan::read(&file(dir, "-wal"))?.loss(known))
+}
+
+fn is_empty(path: &Path) -> bool {
+    match path.metadata() {
+        Ok(file) => file.len() == 0,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 /// Keeps a copy of a damaged WAL before SQLite reads it, and records `loss` until
@@ -173,20 +198,25 @@ pub(crate) struct CommitMark {
     mark: File,
     index: File,
     last: Mutex<Option<Mark>>,
+    last_event: AtomicI64,
 }
 
 impl CommitMark {
     /// Opens the mark beside a database that is open in WAL mode, and records its last commit.
-    pub(crate) fn open(dir: &Path) -> io::Result<Self> {
+    pub(crate) fn open(dir: &Path, last_event: i64) -> io::Result<Self> {
         let mark = Self {
             dir: dir.to_owned(),
             mark: private::open_file(&file(dir, "-mark"))?,
             index: File::open(file(dir, "-shm"))?,
             last: Mutex::new(None),
+            last_event: AtomicI64::new(last_event),
         };
         mark.mark.set_len(MARK_BYTES as u64)?;
         let state = WalState::read_index(&mark.index);
-        mark.write(Mark::Open(state.unwrap_or_default()));
+        mark.write(Mark::Open(state.unwrap_or_default(), last_event));
+        // After a power failure the mark of an earlier process would be compared with a WAL that
+        // has nothing to do with it.
+        mark.mark.sync_data()?;
         Ok(mark)
     }
 
@@ -194,8 +224,14 @@ impl CommitMark {
     /// every write of the one writing connection, also one that was checkpointed.
     pub(crate) fn record(&self) {
         if let Some(state) = WalState::read_index(&self.index) {
-            self.write(Mark::Open(state));
+            let last_event = self.last_event.load(Ordering::Relaxed);
+            self.write(Mark::Open(state, last_event));
         }
+    }
+
+    /// Sets the row number of the last event for the next [`record`](Self::record).
+    pub(crate) fn set_last_event(&self, last_event: i64) {
+        self.last_event.store(last_event, Ordering::Relaxed);
     }
 
     /// Records the last commit and syncs the mark. Called before the WAL is cut.
@@ -209,6 +245,9 @@ impl CommitMark {
     /// Records that every commit is in the database file. Called after the last commit.
     pub(crate) fn close(&self) {
         self.write(Mark::Closed);
+        if let Err(error) = self.mark.sync_data() {
+            tracing::warn!(%error, "the commit mark could not be synced");
+        }
     }
 
     fn write(&self, mark: Mark) {

@@ -128,7 +128,9 @@ fn last_commit_is_known_by_the_mark_or_the_index() {
 fn missing_wal_begins_an_epoch_unless_the_store_was_closed() {
     let (dir, _) = killed_after_commits();
     remove(dir.path(), &["-wal", "-shm"]);
-    let found = find_loss(dir.path()).expect("readable").expect("a loss");
+    let found = find_loss(dir.path(), |_| false)
+        .expect("readable")
+        .expect("a loss");
     assert!(found.frames > 20, "{found:?}");
     let closed = tempfile::tempdir().expect("a folder");
     let mut builder = BatchBuilder::new(1);
@@ -202,16 +204,21 @@ fn interrupted_start_after_a_loss_repeats_it() {
     let (dir, builder) = killed_after_commits();
     let wal = file(dir.path(), "-wal");
     flip(&wal, fs::metadata(&wal).expect("a WAL").len() / 4 * 3);
-    let loss = find_loss(dir.path()).expect("readable").expect("a loss");
+    let loss = find_loss(dir.path(), |_| false)
+        .expect("readable")
+        .expect("a loss");
     keep_damaged(dir.path(), loss).expect("kept");
     // The process ends after SQLite has taken the rest of the WAL into the file.
     let path = dir.path().join(DATABASE_FILE);
     drop(rusqlite::Connection::open(path).map(|c| c.execute_batch("PRAGMA journal_mode = DELETE")));
     let _ = fs::remove_file(&wal);
-    assert_eq!(find_loss(dir.path()).expect("readable"), Some(loss));
+    assert_eq!(
+        find_loss(dir.path(), |_| false).expect("readable"),
+        Some(loss)
+    );
     let store = open(dir.path());
     assert_eq!(tail(&store, &builder).0, 2);
-    assert_eq!(find_loss(dir.path()).expect("readable"), None);
+    assert_eq!(find_loss(dir.path(), |_| false).expect("readable"), None);
 }
 
 #[test]
@@ -225,7 +232,7 @@ fn garbled_mark_is_ignored() {
         frames: 9,
         discard: true,
     };
-    for mark in [Mark::Open(state), Mark::Closed, Mark::Damaged(loss)] {
+    for mark in [Mark::Open(state, 7), Mark::Closed, Mark::Damaged(loss)] {
         let bytes = mark.encode();
         assert_eq!(Mark::decode(&bytes), Some(mark));
         for at in 0..MARK_BYTES {
