@@ -32,9 +32,9 @@ pub struct Options {
     pub rings_bytes: usize,
     /// Reads of the store at once, each on a thread of its own.
     pub read_slots: usize,
-    /// Reads of one owner at once.
+    /// Reads of one owner's requests at once, and as many of its turns.
     pub read_slots_per_owner: usize,
-    /// Reads of one owner that wait for a slot.
+    /// Reads of one owner's requests that wait for a slot, and as many of its turns.
     pub reads_waiting_per_owner: usize,
     /// Bytes of events that a replay reads at once; a single event may be larger.
     pub replay_bytes: usize,

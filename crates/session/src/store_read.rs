@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use turnwire_event::Owner;
 use turnwire_event::row::SessionRow;
+use turnwire_event::{Owner, TenantId};
 use turnwire_fair::{FairLimits, FairSlot, FairSlots};
 use turnwire_log::{ReadError, SessionRecords};
 
@@ -34,8 +34,15 @@ pub(crate) fn worker_depth(
 /// Who a read is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reader {
-    /// Requests and turns of an owner.
+    /// Requests of an owner.
     Owner(Owner),
+    /// The turns of an owner, running or about to start from the queue. Requests that wait do not
+    /// count here, so that they cannot make an accepted turn fail.
+    Turn(Owner),
+    /// Requests for what a whole tenant has used.
+    Tenant(TenantId),
+    /// Requests for what belongs to no owner, such as counts of statuses.
+    Anyone,
     /// The server itself: recovery, queues of the last run.
     Server,
 }
@@ -136,11 +143,15 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    fn owner(name: &str) -> Reader {
-        Reader::Owner(Owner {
-            tenant: turnwire_event::TenantId(0),
+    fn named(name: &str) -> Owner {
+        Owner {
+            tenant: TenantId(0),
             principal: name.parse().expect("a principal"),
-        })
+        }
+    }
+
+    fn owner(name: &str) -> Reader {
+        Reader::Owner(named(name))
     }
 
     #[tokio::test]
@@ -179,6 +190,9 @@ mod tests {
         let other = slots.share(owner("quiet"));
         let other = other.read(Arc::new(()), |_| Ok::<_, Error>("other")).await;
         assert_eq!(other, Ok("other"), "another owner has a slot of its own");
+        let turn = slots.share(Reader::Turn(named("greedy")));
+        let turn = turn.read(Arc::new(()), |_| Ok::<_, Error>("turn")).await;
+        assert_eq!(turn, Ok("turn"), "a turn does not wait behind requests");
         go.send(()).expect("the abandoned read still runs");
         assert_eq!(next.await.expect("a task"), Ok("next"));
     }

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::history::select::SizedMessage;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::StreamPresence;
+use crate::store_read::Reader;
 use crate::submit::request::SubmitRequest;
 use crate::turn::approval::paused_turn::{
     ApprovalDecision, PausedTurn, decision_draft, input_json,
@@ -46,7 +47,7 @@ impl TurnApprovals {
         turn: TurnId,
     ) -> Result<(Vec<ApprovalRow>, Option<TurnId>), Error> {
         let row = self.core.turn(owner, turn).await?;
-        let paused = self.read_paused(row).await?;
+        let paused = self.read_paused(owner, row).await?;
         Ok((paused.approvals, paused.resumed_by))
     }
 
@@ -66,7 +67,8 @@ impl TurnApprovals {
             let json = input_json(store, &row, approval.tool_use_id)?;
             Ok((approval, json))
         };
-        self.core.services.read(read).await
+        let reader = Reader::Owner(owner.clone());
+        self.core.services.read_for(reader, read).await
     }
 
     /// Applies a person's decisions on the approvals of a paused turn, all of them or none. The
@@ -87,9 +89,9 @@ impl TurnApprovals {
         loop {
             let version = live.slot.lock().version;
             // After this the store has every message and decision so far.
-            let history = load_history(&live).await?;
+            let history = load_history(&live, live.read_share()).await?;
             let row = self.core.turn(owner, turn).await?;
-            let mut paused = self.read_paused(row).await?;
+            let mut paused = self.read_paused(owner, row).await?;
             let applied = paused.apply(decisions.clone())?;
             let remaining = paused.pending_count();
             if applied.is_empty() {
@@ -114,7 +116,7 @@ impl TurnApprovals {
             let drafts = drafts.map(|decision| decision_draft(decision, trace.as_ref()));
             // `None`: another decision or another turn came first.
             if let Some((at, next)) = self.record(&live, version, drafts.collect(), resuming)? {
-                live.sequencer.committed(at.seq).await?;
+                live.committed(at.seq).await?;
                 return Ok(ApprovalOutcome { remaining, next });
             }
         }
@@ -134,7 +136,8 @@ impl TurnApprovals {
             return Ok(None);
         }
         let Some((mut pending, history)) = resuming else {
-            let positions = live.sequencer.emit(drafts, OutboxRoom::Reserved)?;
+            let emitted = live.sequencer.emit(drafts, OutboxRoom::Reserved);
+            let positions = emitted.map_err(|refused| live.refusal(refused))?;
             slot.version += 1;
             let at = positions.last().map(|(at, _)| (*at, None));
             return Ok(at);
@@ -165,7 +168,8 @@ impl TurnApprovals {
         let permit = self.core.services.runner.running.try_acquire(owner)?;
         let (turn, upto) = (paused.turn.clone(), history.at);
         let read = move |store: &dyn Store| TurnChain::read(store, &turn, upto);
-        let chain = self.core.services.read(read).await?;
+        let reader = Reader::Owner(owner.clone());
+        let chain = self.core.services.read_for(reader, read).await?;
         let request = SubmitRequest {
             trace: trace.map(|trace| TraceContext::clone(trace)),
             ..chain.request
@@ -178,11 +182,11 @@ impl TurnApprovals {
         Ok((pending, with_chain(history, &chain.turns, chain.messages)))
     }
 
-    async fn read_paused(&self, row: TurnRow) -> Result<PausedTurn, Error> {
-        let services = &self.core.services;
-        services
-            .read(move |store| PausedTurn::read(store, row))
-            .await
+    /// The paused turn of a row that `owner` was checked against.
+    async fn read_paused(&self, owner: &Owner, row: TurnRow) -> Result<PausedTurn, Error> {
+        let reader = Reader::Owner(owner.clone());
+        let read = move |store: &dyn Store| PausedTurn::read(store, row);
+        self.core.services.read_for(reader, read).await
     }
 }
 

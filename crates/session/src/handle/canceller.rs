@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use turnwire_event::code::TurnState;
 use turnwire_event::row::{KeyScope, TurnRow};
 use turnwire_event::{Owner, SessionId, TurnId};
+use turnwire_log::SequencerError;
 
 use crate::error::Error;
 use crate::live::bus::BusNotice;
@@ -67,10 +68,10 @@ impl TurnCanceller {
         // or the terminal of a turn that ended between the read and the request.
         match outcome {
             CancelOutcome::Requested(at) | CancelOutcome::Withdrawn(at) => {
-                live.sequencer.committed(at.seq).await?;
+                live.committed(at.seq).await?;
             }
             CancelOutcome::AlreadyRequested | CancelOutcome::NotRunning => {
-                live.sequencer.all_committed().await?;
+                live.all_committed().await?;
             }
         }
         match outcome {
@@ -178,9 +179,9 @@ impl TurnCanceller {
         let ended = live.turn_ended(id);
         let durable = async {
             tokio::select! {
-                () = ended.cancelled() => Ok(live.sequencer.all_committed().await?),
+                () = ended.cancelled() => live.all_committed().await,
                 // A deleted session is gone, whatever its turn still waits for.
-                () = live.sequencer.closed() => Err(Error::SessionNotFound),
+                () = live.sequencer.closed() => Err(live.refusal(SequencerError::Closed)),
             }
         };
         let Ok(durable) = tokio::time::timeout(timeout, durable).await else {

@@ -15,6 +15,7 @@ use turnwire_log::{
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::transcript::Transcript;
+use crate::store_read::Reader;
 
 /// Selects the events that [`SessionReader::events`] returns.
 #[derive(Clone, Debug)]
@@ -188,10 +189,8 @@ impl SessionReader {
         const DAYS: i64 = 30;
         let now = self.core.services.clock.now().as_millis();
         let since = Timestamp::from_millis(now - (DAYS - 1) * 24 * 3600 * 1000);
-        self.core
-            .services
-            .read_rows(move |store| store.status_counts(since))
-            .await
+        let read = move |store: &dyn Store| Ok(store.status_counts(since)?);
+        self.core.services.read_for(Reader::Anyone, read).await
     }
 
     /// A session's tool calls, newest first.
@@ -230,10 +229,9 @@ impl SessionReader {
         days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, Error> {
-        self.core
-            .services
-            .read_rows(move |store| store.daily_usage(Some(tenant), days, limit))
-            .await
+        let read = move |store: &dyn Store| Ok(store.daily_usage(Some(tenant), days, limit)?);
+        let reader = Reader::Tenant(tenant);
+        self.core.services.read_for(reader, read).await
     }
 
     /// The current day of the clock that labels events.

@@ -52,8 +52,9 @@ impl SessionWriter {
             Ok::<_, Error>(())
         });
         read.await?;
-        let at = live.emit(Actor::USER, Body::FeedbackRecorded(feedback))?;
-        live.sequencer.committed(at.seq).await?;
+        let emitted = live.emit(Actor::USER, Body::FeedbackRecorded(feedback));
+        let at = emitted.map_err(|refused| live.refusal(refused))?;
+        live.committed(at.seq).await?;
         Ok(at)
     }
 }

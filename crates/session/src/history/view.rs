@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use turnwire_event::port::{BoxFuture, HistoryBudget, HistoryError, HistoryReader};
 use turnwire_event::{Message, Position, SessionId};
-use turnwire_log::{MessageRecords, MessageView};
+use turnwire_log::{MessageRecords, MessageView, PageBounds, ReadError};
 
 use super::select::{
     SizedMessage, newest_complete_turns, newest_messages, page_bounds, recent_turns, with_size,
@@ -24,7 +24,7 @@ const NOTES_BUDGET: HistoryBudget = HistoryBudget {
 /// The [`HistoryReader`] of one turn. The turn's own input is the last message of its orchestrator.
 pub(crate) struct HistoryView {
     messages: Vec<SizedMessage>,
-    /// The share of the session's owner in the reads of `store`.
+    /// The share of the owner's turns in the reads of `store`.
     share: ReadShare,
     store: Arc<dyn MessageRecords>,
     session: SessionId,
@@ -72,31 +72,45 @@ impl HistoryReader for HistoryView {
         let agent = agent.to_owned();
         Box::pin(async move {
             let read = share.read(store, move |store| {
-                let read =
-                    |view, budget| store.messages(session, view, before, None, page_bounds(budget));
-                let notes = read(MessageView::Agents, NOTES_BUDGET)?;
-                Ok::<_, Error>((notes, read(MessageView::Agent(&agent), budget)?))
+                let at = (session, before);
+                let bounds = page_bounds(NOTES_BUDGET);
+                let notes = store.messages(session, MessageView::Agents, before, None, bounds)?;
+                let own = whole_turns(store, at, MessageView::Agent(&agent), budget)?;
+                Ok::<_, Error>((notes.rows, own))
             });
-            let (notes, stored) = read.await.map_err(|error| {
+            let (notes, own) = read.await.map_err(|error| {
                 tracing::error!(%session, %error, "could not read the history of a sub-agent");
                 HistoryError
             })?;
-            // The page may begin inside its oldest turn.
-            let is_cut = stored.has_more;
-            let oldest_turn = stored.rows.first().map(|message| message.turn_id);
-            let complete_turns = stored
-                .rows
-                .into_iter()
-                .filter(|message| !is_cut || Some(message.turn_id) != oldest_turn);
-            let notes = notes.rows.into_iter().map(with_size);
+            let notes = notes.into_iter().map(with_size);
             let mut messages = newest_messages(notes.collect(), NOTES_BUDGET);
-            messages.extend(recent_turns(
-                complete_turns.map(with_size).collect(),
-                budget,
-            ));
+            let own = own.into_iter().map(with_size);
+            messages.extend(recent_turns(own.collect(), budget));
             Ok(without_sizes(messages))
         })
     }
+}
+
+/// The newest messages of `view` within `budget`, without those of a turn whose first messages
+/// exceed it.
+fn whole_turns(
+    store: &dyn MessageRecords,
+    (session, upto): (SessionId, Position),
+    view: MessageView<'_>,
+    budget: HistoryBudget,
+) -> Result<Vec<Message>, ReadError> {
+    let page = store.messages(session, view, upto, None, page_bounds(budget))?;
+    let mut messages = page.rows;
+    let Some(oldest) = messages.first().filter(|_| page.has_more) else {
+        return Ok(messages);
+    };
+    // The page may begin inside its oldest turn: the message before it says whether it does.
+    let (turn, bounds) = (oldest.turn_id, PageBounds { rows: 1, bytes: 0 });
+    let older = store.messages(session, view, upto, Some(oldest.id), bounds)?;
+    if older.rows.last().is_some_and(|older| older.turn_id == turn) {
+        messages.retain(|message| message.turn_id != turn);
+    }
+    Ok(messages)
 }
 
 fn without_sizes(messages: Vec<SizedMessage>) -> Vec<Message> {

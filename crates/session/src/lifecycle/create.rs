@@ -26,7 +26,7 @@ impl SessionCore {
         self.registry.insert(live.clone());
         let emitted = live.sequencer.emit_one(created, OutboxRoom::Reserved);
         let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
-        live.sequencer.committed(at.seq).await?;
+        live.committed(at.seq).await?;
         Ok(row)
     }
 

@@ -24,6 +24,9 @@ const BATCH: usize = 32;
 /// How long a caller waits for a deletion: many times what a busy disk needs.
 const DELETION_WAIT: Duration = Duration::from_secs(10);
 
+/// Resolves at the end of a deletion.
+type DeletionEnd = oneshot::Receiver<Result<(), Error>>;
+
 impl SessionCore {
     /// Deletes a session and its workers. Continues to the end even if the caller goes away.
     pub(crate) async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
@@ -40,14 +43,14 @@ impl SessionCore {
         self.check_writable().await?;
         let deleted = self.start_deletion(live);
         match tokio::time::timeout(DELETION_WAIT, deleted).await {
-            Ok(deleted) => deleted.map_err(|_| Error::Internal),
+            Ok(deleted) => deleted.unwrap_or(Err(Error::Internal)),
             // The disk became full after the check: the deletion goes on when there is space.
             Err(_) if self.services.is_storage_full() => Err(Error::StorageFull),
             Err(_) => Err(Error::TooMany),
         }
     }
 
-    /// Fails if the disk is full, which a small write finds out.
+    /// Fails if the disk is full or the writer is busy, which a small write finds out.
     async fn check_writable(&self) -> Result<(), Error> {
         if self.services.is_storage_full() {
             return Err(Error::StorageFull);
@@ -61,18 +64,26 @@ impl SessionCore {
             };
             let mark = services.trusted_clock.mark();
             let written = services.store.set_clock_mark(&mark);
-            let _ = result.send(written.is_ok());
+            let _ = result.send(match written {
+                Ok(()) => Ok(()),
+                Err(AppendError::Full) => Err(Error::StorageFull),
+                Err(AppendError::Busy) => Err(Error::TooMany),
+                Err(_) => Err(Error::Internal),
+            });
             written
         }));
         match tokio::time::timeout(DELETION_WAIT, written).await {
-            Ok(Ok(true)) => Ok(()),
-            // A writer that does not come to the task retries a batch: the disk is full or locked.
-            _ => Err(Error::StorageFull),
+            Ok(Ok(written)) => written,
+            // A writer that does not come to the task is busy, or retries a batch: the disk is full
+            // or locked.
+            _ if self.services.is_storage_full() => Err(Error::StorageFull),
+            _ => Err(Error::TooMany),
         }
     }
 
-    /// Closes a session and starts its deletion; the receiver resolves when it is deleted.
-    pub(crate) fn start_deletion(&self, live: Arc<LiveSession>) -> oneshot::Receiver<()> {
+    /// Closes a session and starts its deletion; the receiver resolves when it is deleted, or when
+    /// damage refuses it.
+    pub(crate) fn start_deletion(&self, live: Arc<LiveSession>) -> DeletionEnd {
         // Closed first: its turn starts no more workers.
         live.close();
         let (done, deleted) = oneshot::channel();
@@ -93,7 +104,7 @@ struct SessionDeletion {
     live: Arc<LiveSession>,
     registry: Arc<SessionRegistry>,
     on_deleted: Option<DeletedCallback>,
-    done: Option<oneshot::Sender<()>>,
+    done: Option<oneshot::Sender<Result<(), Error>>>,
 }
 
 impl SessionDeletion {
@@ -105,15 +116,17 @@ impl SessionDeletion {
             let Some(this) = &mut deletion else {
                 return Ok(());
             };
-            let is_complete = this.delete_batch(store.as_ref())?;
+            let is_complete = this.delete_batch(store.as_ref()).inspect_err(|error| {
+                if matches!(error, AppendError::Refused(_)) {
+                    this.refuse();
+                }
+            })?;
             if let Some(services) = weak_services.upgrade() {
                 retention::remove_deleted(&services);
             }
             if is_complete {
                 this.live.close();
-                if let Some(done) = this.done.take() {
-                    let _ = done.send(());
-                }
+                this.report(Ok(()));
             } else if let (Some(services), Some(this)) = (weak_services.upgrade(), deletion.take())
             {
                 this.run_next_batch(&services);
@@ -122,13 +135,37 @@ impl SessionDeletion {
         }));
     }
 
-    /// Deletes the next sessions; true if these were the last ones.
+    /// Ends a deletion that damage makes impossible. The session is loaded again when it is next
+    /// asked for, as a damaged one, and can be deleted once the damage is repaired.
+    fn refuse(&mut self) {
+        self.live.quarantine();
+        self.registry.remove(self.live.id);
+        self.report(Err(Error::Quarantined));
+    }
+
+    /// Tells the caller how the deletion ended.
+    fn report(&mut self, result: Result<(), Error>) {
+        if let Some(done) = self.done.take() {
+            let _ = done.send(result);
+        }
+    }
+
+    /// Deletes the next sessions; true if these were the last ones. Refused if a page that it needs
+    /// is damaged.
     fn delete_batch(&self, store: &dyn Store) -> Result<bool, AppendError> {
         let mut family = Vec::new();
-        // The writer repeats the step if the store cannot be read now, as with a failed write.
         let is_complete = collect_family(store, self.live.id, &mut family).map_err(|error| {
             tracing::error!(session = %self.live.id, %error, "could not read the workers of a deleted session");
-            AppendError::Busy
+            match error {
+                ReadError::Corrupt(_) | ReadError::Damaged { .. } => {
+                    AppendError::Refused(error.to_string())
+                }
+                // The writer repeats the step if the store cannot be read now, as with a failed
+                // write.
+                ReadError::Trimmed { .. } | ReadError::SessionNotFound | ReadError::Database(_) => {
+                    AppendError::Busy
+                }
+            }
         })?;
         // A session that is not closed may have created a worker whose rows wait behind this step.
         // Once closed it creates no more, and the next step finds them all.

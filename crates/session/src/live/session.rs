@@ -19,7 +19,8 @@ use turnwire_hub::ring::RingBounds;
 use turnwire_hub::{Ring, RingBudget, RingClosed, WakePump};
 use turnwire_log::sequencer::OutboxBounds;
 use turnwire_log::{
-    EventDraft, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer, SequencerError, Store,
+    BatchTicket, EventDraft, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer, SequencerError,
+    Store,
 };
 
 use super::bus::{BusAction, BusCoalescer, BusNotice};
@@ -197,13 +198,19 @@ pub struct LiveSession {
 }
 
 impl LiveSession {
-    /// The owner's share of the reads of the store.
+    /// The share of the owner's requests in the reads of the store.
     pub(crate) fn read_share(&self) -> ReadShare {
         let reader = Reader::Owner(self.owner.clone());
         self.services.reads.share(reader)
     }
 
-    /// Runs a `read` for the owner on a blocking thread; see [`ReadShare::read`].
+    /// The share of the owner's turns in the reads of the store.
+    pub(crate) fn turn_read_share(&self) -> ReadShare {
+        let reader = Reader::Turn(self.owner.clone());
+        self.services.reads.share(reader)
+    }
+
+    /// Runs a `read` for a request of the owner on a blocking thread; see [`ReadShare::read`].
     pub(crate) async fn read<T, E>(
         &self,
         read: impl FnOnce(&dyn Store) -> Result<T, E> + Send + 'static,
@@ -214,6 +221,36 @@ impl LiveSession {
     {
         let store = self.services.store.clone();
         self.read_share().read(store, read).await
+    }
+
+    /// Resolves when every event up to `seq` is durable.
+    pub(crate) async fn committed(&self, seq: Seq) -> Result<(), Error> {
+        let durable = self.sequencer.committed(seq).await;
+        durable.map_err(|refused| self.refusal(refused))
+    }
+
+    /// Resolves when every event that was emitted so far is durable.
+    pub(crate) async fn all_committed(&self) -> Result<(), Error> {
+        let durable = self.sequencer.all_committed().await;
+        durable.map_err(|refused| self.refusal(refused))
+    }
+
+    /// Resolves when the batch of a [`BatchTicket`] is durable.
+    pub(crate) async fn stored(&self, ticket: BatchTicket) -> Result<(), Error> {
+        let durable = self.sequencer.stored(ticket).await;
+        durable.map_err(|refused| self.refusal(refused))
+    }
+
+    /// The error of a call that the sequencer refused: a session closed for damage still exists.
+    pub(crate) fn refusal(&self, refused: SequencerError) -> Error {
+        let is_quarantined = || match self.ring.close_reason() {
+            Some(reason) => reason == RingClosed::Quarantined,
+            None => self.services.quarantined.lock().contains(&self.id),
+        };
+        match refused {
+            SequencerError::Closed if is_quarantined() => Error::Quarantined,
+            refused => refused.into(),
+        }
     }
 
     /// As [`read`](Self::read), for a chunk of a replay.

@@ -274,14 +274,23 @@ pub fn read_chunk(
     let folds = messages.iter().filter_map(MessageFold::from_stored);
     let folds = folds.filter(|fold| in_flight.as_ref().is_none_or(|open| open.id != fold.id));
     let mut push_message = |fold: &MessageFold| {
+        // The events of a message are in order: once they exceed the chunk, the rest is after it.
+        let (mut pushed, mut last) = (0, piece.from);
         for event in missed_events(fold, id, piece, missed) {
-            let bytes = event.to_bytes().into_boxed_slice();
-            events.push((event.head(), Bytes::from(bytes)));
+            if pushed > limits.bytes {
+                to = to.min(last);
+                return;
+            }
+            let bytes = Bytes::from(event.to_bytes().into_boxed_slice());
+            (pushed, last) = (pushed + bytes.len(), event.id);
+            events.push((event.head(), bytes));
         }
     };
     folds.for_each(|fold| push_message(&fold));
     in_flight.iter().for_each(|fold| push_message(fold));
     if events.len() > stored_count {
+        // A message may have been left off at `to`: the chunk ends there for the others too.
+        events.retain(|(head, _)| head.position <= to);
         events.sort_by_key(|(head, _)| head.position);
         to = cut(&mut events, limits.bytes).unwrap_or(to);
     }

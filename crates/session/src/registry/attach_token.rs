@@ -34,11 +34,15 @@ pub(crate) struct AttachTokens {
 #[derive(Default)]
 struct IssuedTokens {
     grants: HashMap<TokenHash, AttachGrant>,
-    /// Every token in the order in which they expire, used ones included until then.
+    /// Every token in the order in which they expire. Used ones stay while an older one is unused,
+    /// up to [`USED_MAX`](Self::USED_MAX) beside as many as there are grants.
     by_expiry: VecDeque<(Instant, TokenHash)>,
 }
 
 impl IssuedTokens {
+    /// Used tokens in `by_expiry` that are not worth a search.
+    const USED_MAX: usize = 64;
+
     /// Takes out the tokens that have expired: the first of the list, as all live equally long.
     fn remove_expired(&mut self, now: Instant) {
         while let Some((_, hash)) = self.by_expiry.pop_front_if(|(expires, _)| *expires <= now) {
@@ -46,12 +50,16 @@ impl IssuedTokens {
         }
     }
 
-    /// Takes out a token that is used, and those before it in the list that are.
+    /// Takes out a token that is used, and those before it in the list that are; all used ones once
+    /// they are more than the others.
     fn remove(&mut self, hash: &TokenHash) -> Option<AttachGrant> {
         let grant = self.grants.remove(hash);
         let grants = &self.grants;
         let is_used = |(_, hash): &mut (Instant, TokenHash)| !grants.contains_key(hash);
         while self.by_expiry.pop_front_if(is_used).is_some() {}
+        if self.by_expiry.len() > 2 * grants.len() + Self::USED_MAX {
+            self.by_expiry.retain(|(_, hash)| grants.contains_key(hash));
+        }
         grant
     }
 }
@@ -206,6 +214,21 @@ mod tests {
             tokens.issue(session, &owner()).expect("a token");
         }
         assert!(tokens.issued.lock().by_expiry.len() <= 1);
+    }
+
+    #[test]
+    fn used_tokens_behind_an_unused_one_do_not_pile_up() {
+        let tokens = AttachTokens::new(Duration::from_secs(60), 10, 10);
+        let session = SessionId(Ulid(1));
+        let oldest = tokens.issue(session, &owner()).expect("a token");
+        for _ in 0..1_000 {
+            let token = tokens.issue(session, &owner()).expect("a token");
+            assert_eq!(redeem(&tokens, session, &token), Ok(owner()));
+            let listed = tokens.issued.lock().by_expiry.len();
+            assert!(listed <= IssuedTokens::USED_MAX + 4, "{listed} tokens");
+        }
+        assert_eq!(redeem(&tokens, session, &oldest), Ok(owner()));
+        assert_eq!(tokens.issued.lock().by_expiry.len(), 0);
     }
 
     #[test]

@@ -74,7 +74,7 @@ async fn end_open_turn(services: &Arc<SessionServices>, row: TurnRow) -> Result<
     let live = LiveSession::load(services.clone(), (session_row, 0), tail, Some(open));
     live.sequencer.resume_turn(turn, is_cancelled, cut);
     abort_turn(&live, turn, Some("server_restart"), context);
-    live.sequencer.all_committed().await?;
+    live.all_committed().await?;
     tracing::info!(%session, %turn, "ended a turn that the last run left open");
     Ok(())
 }

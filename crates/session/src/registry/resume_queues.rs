@@ -38,9 +38,11 @@ pub(crate) async fn resume_queues(
             }
             match registry.open(&services, id, Reader::Server).await {
                 Ok(_) => continue,
-                // A limit of sessions in memory is reached: their turns end at some point. Those of
-                // other owners need not wait.
-                Err(Error::LimitReached { .. }) => queues.push_back((id, attempts)),
+                // A limit of sessions in memory or of reads is reached: turns and reads end at some
+                // point. Sessions of other owners need not wait.
+                Err(Error::LimitReached { .. } | Error::TooManyReads) => {
+                    queues.push_back((id, attempts));
+                }
                 // The failure may be temporary: the other sessions need not wait for it.
                 Err(Error::Internal) if attempts < ATTEMPTS_MAX => {
                     queues.push_back((id, attempts + 1));

@@ -73,10 +73,10 @@ impl WorkerRun {
         request_cancel(&self.live, self.turn, "system", reason)
     }
 
-    /// Waits until the worker's terminal is durable; fails if the session was deleted.
+    /// Waits until the worker's terminal is durable; fails if the session was closed before.
     pub(crate) async fn wait_until_durable(&self) -> Result<(), Error> {
         self.ended.cancelled().await;
-        Ok(self.live.sequencer.all_committed().await?)
+        self.live.all_committed().await
     }
 
     /// How the worker ended, for the cancel receipt of its parent.
@@ -104,7 +104,8 @@ impl WorkerRun {
         self.wait_until_durable().await?;
         let (id, turn) = (self.live.id, self.turn);
         let upto = self.live.tail();
-        let read = self.live.read(move |store| {
+        let (share, store) = (self.live.turn_read_share(), &self.live.services.store);
+        let read = share.read(store.clone(), move |store| {
             let (_, row) = store.turn(turn)?.ok_or(Error::TurnNotFound)?;
             let view = MessageView::Clients;
             let newest = store.messages(id, view, upto, None, LAST_MESSAGES.into())?;

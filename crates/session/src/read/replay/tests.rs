@@ -283,6 +283,51 @@ async fn filtered_catch_up_gives_what_passes_an_unfiltered_one() {
     }
 }
 
+#[tokio::test]
+async fn message_is_replayed_in_chunks_of_any_size() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let services = services(dir.path());
+    let session = SessionId(Ulid(1));
+    let mut stage = ReplayStage::new(&services, 1);
+    let steps = script(session);
+    steps.iter().for_each(|step| stage.step(step));
+    let upto = stage.live.tail();
+    let read = |bytes| {
+        let limits = ReadLimits {
+            events: 100,
+            bytes,
+            scanned: 100,
+        };
+        let (mut at_end, mut events) = (at(0, 0), Vec::new());
+        for _ in 0..100 {
+            let remaining = ReplayRange {
+                since: at(0, 0),
+                upto,
+                from: at_end,
+                to: upto,
+            };
+            let store = services.store.as_ref();
+            let deltas = FinishedReplay::Deltas;
+            let chunk = read_chunk(store, session, remaining, (limits, None), &|_| None, deltas);
+            let (chunk, end) = chunk.expect("a chunk");
+            let size: usize = chunk.iter().map(|(_, bytes)| bytes.len()).sum();
+            assert!(size <= bytes || chunk.len() == 1, "{size} of {bytes} bytes");
+            assert!(end > at_end, "the replay goes on at {end}");
+            at_end = end;
+            events.extend(chunk);
+            if at_end == upto {
+                break;
+            }
+        }
+        events
+    };
+    let whole = read(1 << 20);
+    assert_eq!(whole.len(), 9, "five stored, start, two joined deltas, end");
+    for bytes in [0, 300, 500, 700, 1_000, 2_000] {
+        assert_eq!(read(bytes), whole, "{bytes} bytes a chunk");
+    }
+}
+
 /// The text of the message at a client: the events up to `since`, then the received ones.
 fn message_text(uncut: &[Event], since: Position, received: &[Event]) -> String {
     let earlier = uncut.iter().filter(|event| event.id <= since);

@@ -99,7 +99,7 @@ pub(crate) async fn accept_turn(
             Some(permit) => permit,
             None => live.services.runner.running.try_acquire(&live.owner)?,
         };
-        let history = load_history(live).await?;
+        let history = load_history(live, live.read_share()).await?;
         let mut slot = live.slot.lock();
         if slot.version != version || slot.blocking_turn().is_some() {
             permit = Some(slot_permit);
@@ -228,7 +228,8 @@ fn enqueue(
         input: json,
     }];
     rows.extend(key.map(|key| key.row(turn)));
-    let (at, ticket) = live.sequencer.put(rows)?;
+    let put = live.sequencer.put(rows);
+    let (at, ticket) = put.map_err(|refused| live.refusal(refused))?;
     let (scope, on_busy) = (request.disconnect_scope, request.on_busy);
     slot.enqueue(QueuedTurn {
         id: turn,
@@ -262,9 +263,9 @@ pub(crate) async fn await_commit(
     commit: PendingCommit,
 ) -> Result<(), Error> {
     match commit {
-        PendingCommit::Event(seq) => live.sequencer.committed(seq).await?,
+        PendingCommit::Event(seq) => live.committed(seq).await?,
         PendingCommit::Row(ticket, interrupt) => {
-            live.sequencer.stored(ticket).await?;
+            live.stored(ticket).await?;
             if let Some(interrupt) = interrupt {
                 interrupt_running(&live, &interrupt);
             }

@@ -78,7 +78,7 @@ impl QueueStarter {
                     None => return self.finish(&mut slot),
                 }
             };
-            let history = load_history(&live).await;
+            let history = load_history(&live, live.turn_read_share()).await;
             let mut slot = live.slot.lock();
             if slot.version != version || next_startable(&live, &slot) != Some(turn) {
                 continue;
@@ -88,6 +88,10 @@ impl QueueStarter {
             };
             let history = match history {
                 Ok(history) if !queued.unreadable => history,
+                // The turn was accepted, and other reads end: upkeep tries again, however often.
+                Err(Error::TooManyReads) if !queued.unreadable => {
+                    return self.finish(&mut slot);
+                }
                 // The turn was accepted, and the failure may be temporary: upkeep tries again.
                 Err(Error::Internal)
                     if !queued.unreadable && slot.count_start_attempt(turn) < ATTEMPTS_MAX =>

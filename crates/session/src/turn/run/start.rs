@@ -19,6 +19,7 @@ use crate::history::view::HistoryView;
 use crate::live::child_tasks::ChildTasks;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{RunningTurn, StreamPresence, TurnEndGuard, TurnSlot};
+use crate::store_read::ReadShare;
 use crate::submit::request::SubmitRequest;
 use crate::turn::approval::expire::{expire_approvals, open_approvals};
 use crate::turn::bind::bind;
@@ -72,10 +73,13 @@ impl PendingTurn {
     }
 }
 
-/// Reads the history of a session, from its cache if that is current.
-pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory, Error> {
+/// Reads the history of a session, from its cache if that is current, else with a slot of `share`.
+pub(crate) async fn load_history(
+    live: &Arc<LiveSession>,
+    share: ReadShare,
+) -> Result<TurnHistory, Error> {
     // The terminal of the previous turn may not be released yet: its messages count.
-    live.sequencer.all_committed().await?;
+    live.all_committed().await?;
     let budget = live.services.runner.producer.history();
     let id = live.id;
     let (upto, is_new) = live
@@ -99,7 +103,7 @@ pub(crate) async fn load_history(live: &Arc<LiveSession>) -> Result<TurnHistory,
         }
     }
     let cache = live.history.clone();
-    let read = live.read(move |store| {
+    let read = share.read(live.services.store.clone(), move |store| {
         let mut cache = cache.lock();
         cache.refresh(store, id, upto, budget)?;
         let approvals = match may_have_open_approvals {
@@ -131,7 +135,8 @@ pub(crate) fn start_turn(
     let (drafts, opening_messages, view) =
         prepare_opening(live, &mut pending, user, history, binding);
     let children = ChildTasks::new(runner.runtime.clone(), live.services.clock.clone());
-    let positions = live.sequencer.emit(drafts, OutboxRoom::Reserved)?;
+    let emitted = live.sequencer.emit(drafts, OutboxRoom::Reserved);
+    let positions = emitted.map_err(|refused| live.refusal(refused))?;
     slot.may_have_open_approvals = false;
     let at = positions.last().map_or(started_after, |(at, _)| *at);
     let emitter = TurnEmitter::new(
@@ -201,7 +206,7 @@ fn prepare_opening(
     let mut messages = history.messages;
     messages.extend(opening_messages.iter().cloned().map(with_size));
     let before = (live.id, history.at);
-    let reads = live.read_share();
+    let reads = live.turn_read_share();
     let store = live.services.store.clone();
     let view = HistoryView::new(messages, budget, (reads, store), before);
     let total = history.total + opening_messages.len() as u64;
