@@ -200,6 +200,10 @@ impl App {
                 config.http.connections_max,
                 config.http.connections_max_per_owner,
             ),
+            transfers: listen::OwnerShares::transfers(
+                config.http.transfers_max,
+                config.http.transfers_max_per_owner,
+            ),
             stream_limits: StreamLimits::new(config.stream.chat_streams_max),
             turn_counters: CountersByVersion::default(),
         });
@@ -216,7 +220,10 @@ impl App {
     /// All routes with their middleware.
     pub fn router(&self) -> Router {
         let cors = CorsPolicy::new(&self.state.config.http.cors_origins);
-        let shares = self.state.streams.connections.clone();
+        let shares = middleware::RequestShares {
+            connections: self.state.streams.connections.clone(),
+            transfers: self.state.streams.transfers.clone(),
+        };
         middleware::wrap(routes::router(self.state.clone()), cors, shares)
     }
 

@@ -31,6 +31,12 @@ use setting::section::{SectionTable, SectionValues};
 const ENV_PREFIX: &str = "TURNWIRE_";
 const FILE_NAME: &str = "turnwire.yaml";
 
+/// The share of one owner in `total`: `per_owner`, and three quarters at most, so that others always
+/// have some. At least one.
+pub(crate) fn owner_share(per_owner: usize, total: usize) -> usize {
+    per_owner.min(total - total.div_ceil(4)).max(1)
+}
+
 /// Declares [`ServerConfig`] and the table of its sections.
 macro_rules! sections {
     ($($(#[doc = $about:literal])* $name:ident: $section:ident,)+) => {

@@ -41,7 +41,7 @@ use connections::{AnswerBody, ConnectionState, ConnectionTable};
 use refusal::RefusalLog;
 use takeover::{LentSocket, SocketFlags};
 
-pub use owner_share::{OwnerPermit, OwnerShares};
+pub use owner_share::{OwnerPermit, OwnerShares, TRANSFER_BYTES_MIN, TransferPermit};
 pub use takeover::{SocketTakeover, TakenSocket};
 
 /// Connections that the kernel queues between two accepts: many clients reconnect at once after a
@@ -221,8 +221,9 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
                 // The socket is taken from under this future: it is dropped here.
                 return std::future::pending().await;
             }
-            let _held = (busy, owner);
-            Ok::<_, std::convert::Infallible>(response.map(|body| AnswerBody { body, _held }))
+            let transfer = response.extensions_mut().remove::<TransferPermit>();
+            let held = (busy, owner, transfer);
+            Ok::<_, std::convert::Infallible>(response.map(|body| AnswerBody::new(body, held)))
         }
     });
     let lent = LentSocket {

@@ -8,13 +8,14 @@
 use std::panic::AssertUnwindSafe;
 
 use axum::Router;
+use axum::body::HttpBody as _;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
-use turnwire_event::metric;
+use turnwire_event::{Owner, metric};
 
 use crate::access::cors::{self, CorsPolicy};
 use crate::access::guard::admit;
@@ -39,9 +40,18 @@ const HEADERS: [(&str, &str); 6] = [
 /// Paths that answer whatever an owner uses: probes of the operator.
 const UNCOUNTED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
+/// The shares of each owner in what requests use.
+#[derive(Clone, Debug)]
+pub struct RequestShares {
+    /// Requests that are being answered.
+    pub connections: OwnerShares,
+    /// Large answers that are being written.
+    pub transfers: OwnerShares,
+}
+
 /// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call
-/// them, and each owner has its share of `shares`.
-pub fn wrap(routes: Router, cors: CorsPolicy, shares: OwnerShares) -> Router {
+/// them, and each owner has its part of `shares`.
+pub fn wrap(routes: Router, cors: CorsPolicy, shares: RequestShares) -> Router {
     routes
         .fallback(async || RequestFault::not_found())
         .method_not_allowed_fallback(async || RequestFault::method_not_allowed())
@@ -49,32 +59,67 @@ pub fn wrap(routes: Router, cors: CorsPolicy, shares: OwnerShares) -> Router {
 }
 
 /// Counts a request for its owner, to the end of the answer. A request without a valid owner is
-/// refused by its route. An upgrade counts for the owner of its token; it has no body, so that
-/// nobody holds a connection with one.
+/// refused by its route. The upgrade of a session's stream counts for the owner of its token.
 fn count_for_owner(
     request: &Request,
+    owner: Option<&Owner>,
     shares: &OwnerShares,
 ) -> Result<Option<OwnerPermit>, RequestFault> {
-    let is_uncounted = UNCOUNTED.contains(&request.uri().path());
-    let is_upgrade =
-        request.method() == Method::GET && request.headers().contains_key(header::UPGRADE);
-    if is_uncounted || is_upgrade {
+    if is_stream_upgrade(request) {
         return Ok(None);
     }
-    match identity::read(request.headers()) {
-        Ok(owner) => shares.acquire(&owner).map(Some),
-        Err(_) => Ok(None),
+    owner.map(|owner| shares.acquire(owner)).transpose()
+}
+
+/// The owner for whom a request counts; `None` for probes, and if the headers name no valid one.
+fn counted_owner(request: &Request) -> Option<Owner> {
+    let is_uncounted = UNCOUNTED.contains(&request.uri().path());
+    let owner = identity::read(request.headers());
+    owner.ok().filter(|_| !is_uncounted)
+}
+
+/// True for the upgrade to a session's stream, and for no other path: an `Upgrade` header alone must
+/// not keep a request from being counted.
+fn is_stream_upgrade(request: &Request) -> bool {
+    let path = request.uri().path();
+    let is_stream = path.starts_with("/sessions/") && path.ends_with("/stream");
+    let is_upgrade = request.headers().contains_key(header::UPGRADE);
+    request.method() == Method::GET && is_stream && is_upgrade
+}
+
+/// Counts a large answer for its owner until it is written, and refuses it if the owner does not
+/// read others. Only answers to GET are refused: another request may have changed something, and
+/// its client must know.
+fn count_answer(
+    mut response: Response,
+    method: &Method,
+    owner: Option<&Owner>,
+    shares: &OwnerShares,
+) -> Response {
+    let Some(owner) = owner else { return response };
+    // A stream has no size yet.
+    let bytes = response.body().size_hint().lower();
+    match shares.acquire_answer(owner, bytes) {
+        Ok(permit) => {
+            if let Some(permit) = permit {
+                response.extensions_mut().insert(permit);
+            }
+            response
+        }
+        Err(fault) if *method == Method::GET => fault.into_response(),
+        Err(_) => response,
     }
 }
 
 async fn handle(
-    State((cors, shares)): State<(CorsPolicy, OwnerShares)>,
+    State((cors, shares)): State<(CorsPolicy, RequestShares)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let trace = RequestTrace::of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let method = label(request.method());
+    let (method, sent_method) = (label(request.method()), request.method().clone());
+    let owner = counted_owner(&request);
     let trace_id = trace.trace_id.clone();
     request.extensions_mut().insert(trace);
     // Never the whole path and query: they can hold an attach token.
@@ -82,7 +127,7 @@ async fn handle(
     let (mut site, mut permit) = (None, None);
     let admitted = admit(request.method(), request.uri(), request.headers(), &cors);
     let admitted = admitted.and_then(|admitted| {
-        permit = count_for_owner(&request, &shares)?;
+        permit = count_for_owner(&request, owner.as_ref(), &shares.connections)?;
         Ok(admitted)
     });
     let response = match admitted {
@@ -98,10 +143,11 @@ async fn handle(
                 response
             } else {
                 let run = AssertUnwindSafe(next.run(request)).catch_unwind();
-                run.instrument(span.clone()).await.unwrap_or_else(|_| {
+                let response = run.instrument(span.clone()).await.unwrap_or_else(|_| {
                     span.in_scope(|| tracing::error!("a handler panicked"));
                     RequestFault::internal().into_response()
-                })
+                });
+                count_answer(response, &sent_method, owner.as_ref(), &shares.transfers)
             }
         }
     };
@@ -157,7 +203,67 @@ mod tests {
             )
             .route("/sessions", get(async || "a").post(async || "b"))
             .route("/make", post(async || "made"));
-        wrap(routes, cors, OwnerShares::new(10, 10))
+        let shares = RequestShares {
+            connections: OwnerShares::new(10, 10),
+            transfers: OwnerShares::transfers(10, 10),
+        };
+        wrap(routes, cors, shares)
+    }
+
+    const LARGE: usize = 100 << 10;
+
+    /// Routes with a small and a large answer, and few places for one owner.
+    fn narrow_app(connections: usize, transfers: usize) -> Router {
+        let large = async || vec![b'x'; LARGE];
+        let routes = Router::new()
+            .route("/small", get(async || "ok"))
+            .route("/large", get(large).post(large));
+        let shares = RequestShares {
+            connections: OwnerShares::new(100, connections),
+            transfers: OwnerShares::transfers(100, transfers),
+        };
+        wrap(routes, CorsPolicy::new(&[]), shares)
+    }
+
+    async fn send(app: &Router, method: &str, path: &str, more: &[(&str, &str)]) -> Response {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in [HOST].iter().chain(more) {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        app.clone().oneshot(request).await.expect("infallible")
+    }
+
+    #[tokio::test]
+    async fn large_answers_are_shared_by_owners() {
+        let app = narrow_app(100, 2);
+        let first = send(&app, "GET", "/large", &[]).await;
+        let second = send(&app, "GET", "/large", &[]).await;
+        assert!(first.status() == 200 && second.status() == 200);
+        let refused = send(&app, "GET", "/large", &[]).await;
+        assert_eq!(refused.status(), 429);
+        assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+        let other = [("x-turnwire-principal", "bob")];
+        for (method, path, more) in [
+            ("GET", "/small", &[][..]),
+            ("POST", "/large", &[][..]),
+            ("GET", "/large", &other[..]),
+        ] {
+            let response = send(&app, method, path, more).await;
+            assert_eq!(response.status(), 200, "{method} {path}");
+        }
+        drop(first);
+        assert_eq!(send(&app, "GET", "/large", &[]).await.status(), 200);
+    }
+
+    #[tokio::test]
+    async fn upgrade_header_leaves_only_streams_uncounted() {
+        let app = narrow_app(1, 100);
+        let _held = send(&app, "GET", "/small", &[]).await;
+        let upgrade = [("upgrade", "websocket")];
+        assert_eq!(send(&app, "GET", "/small", &upgrade).await.status(), 429);
+        let stream = send(&app, "GET", "/sessions/x/stream", &upgrade).await;
+        assert_eq!(stream.status(), 404);
     }
 
     async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> (Response<()>, Vec<u8>) {

@@ -46,6 +46,8 @@ pub struct Streams {
     pub tasks: TaskTracker,
     /// The share of each owner in all connections.
     pub connections: OwnerShares,
+    /// The share of each owner in the large bodies that are received or sent.
+    pub transfers: OwnerShares,
     /// The bound of open chat streams of each owner.
     pub stream_limits: StreamLimits,
     /// The frame counters of every `TurnFormat`.

@@ -1,10 +1,12 @@
-//! The keys that the server and its tools have. They are removed from whatever a tool returns, in
-//! every notation, so that they do not reach the model.
+//! The keys that the server and its tools have. They are removed from whatever a tool returns, as
+//! plain text and as they are written in URLs, forms and JSON, so that they do not reach the model. A
+//! key in another form, such as Base64 or reversed, is not recognized.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use turnwire_dial::Url;
 use turnwire_pack::{HttpDef, McpTransport, Pack, TemplatePart, ToolKind, template_parts};
@@ -44,7 +46,8 @@ const KEY_VARIABLES: [&str; 11] = [
     "CREDENTIALS",
 ];
 
-/// Keys to be removed from results, in every notation. Clones share them.
+/// Keys to be removed from results, in the notations of text, URLs, forms and JSON. Clones share
+/// them.
 #[derive(Clone, Default)]
 pub struct Secrets(Option<Arc<SecretMatcher>>);
 
@@ -89,7 +92,7 @@ impl SecretCollector {
     }
 
     /// Adds a variable of the server's environment if its name is that of a key, such as
-    /// `GITHUB_TOKEN`.
+    /// `GITHUB_TOKEN`, and the password and the keys in it if it is a URL, such as `DATABASE_URL`.
     pub fn add_variable(&mut self, name: &str, value: &str) {
         let name = name.to_ascii_uppercase();
         let words: Vec<&str> = name.split('_').collect();
@@ -97,6 +100,9 @@ impl SecretCollector {
         let is_key = words.iter().any(|word| KEY_VARIABLES.contains(word)) && name != "PWD";
         if is_key {
             self.add_value(value);
+        }
+        if value.contains("://") {
+            self.add_url(value);
         }
     }
 
@@ -125,7 +131,7 @@ impl SecretCollector {
         }
     }
 
-    /// Adds the keys in the query of a URL, as written and decoded, and its password.
+    /// Adds the keys in the query of a URL and its password, as written and decoded.
     fn add_url(&mut self, url: &str) {
         let (_, query) = url.split_once('?').unwrap_or_default();
         for pair in query.split('&') {
@@ -138,6 +144,7 @@ impl SecretCollector {
         }
         if let Some(password) = url.as_ref().and_then(Url::password) {
             self.add_value(password);
+            self.add_value(&percent_decode_str(password).decode_utf8_lossy());
         }
     }
 

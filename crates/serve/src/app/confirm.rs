@@ -10,7 +10,7 @@ use std::time::Duration;
 use turnwire_event::Timestamp;
 use turnwire_session::SessionService;
 
-const FILE: &str = "retention-confirm";
+pub(super) const FILE: &str = "retention-confirm";
 /// Interval between two looks for the file.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Bytes of the file that are read: a timestamp has 24.

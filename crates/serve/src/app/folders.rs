@@ -17,6 +17,8 @@ use turnwire_log::sqlite::DATABASE_FILE;
 use turnwire_session::{SessionService, WeakSessionService};
 use turnwire_tool::runner::ProgramFolders;
 
+use super::confirm;
+
 /// The time after the grace of programs until no program of a deleted session can write.
 const AFTER: Duration = Duration::from_secs(3);
 /// Folders checked between two pauses, so that many folders delay no other work.
@@ -25,24 +27,27 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The files that the server writes into its data folder, besides those of the database.
 const FILES: [&str; 3] = ["turnwire.yaml", "reserve", "lock"];
+/// The folder of the programs' folders.
+const WORK: &str = "work";
 /// The endings of the database's files.
 const DATABASE_SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-mark", "-wal.damaged"];
 /// Set on folders that several users share, such as `/tmp`.
 const STICKY: u32 = 0o1000;
 
 /// Creates the data folder, or takes the rights of others away from it and from the server's files
-/// in it. Files of others are left alone. Logs one line if something was changed, and one if
-/// something could not be.
+/// in it. Files of others are left alone, and so is the mode of a folder that has some: others may
+/// need it. Logs one line if something was changed, and one if something was not.
 pub(crate) fn make_private(home: &Path) -> io::Result<()> {
     private::create_folder(home)?;
     let home = &home.canonicalize()?;
     let mut changed = Vec::new();
     let mut refused = Vec::new();
+    let is_own = has_only_own_files(home)?;
     let database = DATABASE_SUFFIXES.map(|suffix| format!("{DATABASE_FILE}{suffix}"));
     let files = FILES.map(str::to_owned).into_iter().chain(database);
     let files = files.map(|name| (home.join(name), FILE_MODE));
     // The folder first: nobody can reach its files afterwards.
-    let folders = [home.to_owned(), home.join("work")].map(|path| (path, FOLDER_MODE));
+    let folders = [home.to_owned(), home.join(WORK)].map(|path| (path, FOLDER_MODE));
     for (path, mode) in folders.into_iter().chain(files) {
         // The target of a link is somewhere else, and not the server's to change.
         let Ok(meta) = fs::symlink_metadata(&path) else {
@@ -53,7 +58,7 @@ pub(crate) fn make_private(home: &Path) -> io::Result<()> {
             continue;
         }
         let text = format!("{} (was {found:o})", path.display());
-        let is_shared = found & STICKY != 0;
+        let is_shared = found & STICKY != 0 || (path == *home && !is_own);
         match is_shared || fs::set_permissions(&path, Permissions::from_mode(mode)).is_err() {
             true => refused.push(text),
             false => changed.push(text),
@@ -70,11 +75,28 @@ pub(crate) fn make_private(home: &Path) -> io::Result<()> {
         let paths = refused.join(", ");
         tracing::warn!(
             paths,
-            "others can read the data folder, and the server may not change that: use a folder of \
-             its own, or `chmod 700` it as its owner"
+            "others can enter the data folder, and it is left so because it is shared, has other \
+             files, or is another user's; the server's own files are private. Use a folder of its \
+             own, or `chmod 700` it"
         );
     }
     Ok(())
+}
+
+/// True for a folder that is empty, or has nothing but what the server writes into it.
+fn has_only_own_files(home: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(home)? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        let is_own = FILES.contains(&&*name)
+            || name == WORK
+            || name.starts_with(DATABASE_FILE)
+            || name.starts_with(confirm::FILE);
+        if !is_own {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Removes the folder of every session that is deleted from now on. Its programs have `grace` to
@@ -129,5 +151,41 @@ fn swept(service: &WeakSessionService, store: &dyn SessionRecords, folders: &Pro
         {
             tracing::warn!(session = %id, ?error, "a folder of no session is still there");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        let meta = fs::metadata(path).expect("a file");
+        meta.permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn folder_with_files_of_others_keeps_its_mode() {
+        let root = tempfile::tempdir().expect("a folder");
+        let home = root.path().join("home");
+        make_private(&home).expect("created");
+        assert_eq!(mode(&home), FOLDER_MODE);
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
+        };
+        let database = home.join(DATABASE_FILE);
+        fs::write(&database, "").expect("a file");
+        set(&database, 0o644);
+        set(&home, 0o755);
+        make_private(&home).expect("mended");
+        assert_eq!((mode(&home), mode(&database)), (FOLDER_MODE, FILE_MODE));
+        let foreign = home.join("notes.txt");
+        fs::write(&foreign, "").expect("a file");
+        for path in [&foreign, &database] {
+            set(path, 0o644);
+        }
+        set(&home, 0o755);
+        make_private(&home).expect("left alone");
+        assert_eq!((mode(&home), mode(&foreign)), (0o755, 0o644));
+        assert_eq!(mode(&database), FILE_MODE);
     }
 }

@@ -10,8 +10,8 @@ use turnwire_model::cassette::{CassetteWriter, CassetteWriterError};
 use turnwire_model::{CallTimeouts, ModelResponseLimits};
 use turnwire_tool::runner::FolderLimits;
 
-use crate::config::ServerConfig;
 use crate::config::store::DurabilitySetting;
+use crate::config::{ServerConfig, owner_share};
 use crate::host;
 
 /// The limits of remote model providers, with the cassette that records them.
@@ -106,7 +106,10 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         turn_timeout: ms(config.turn.timeout_ms),
         stop_wait: ms(config.turn.stop_wait_ms.max(killed_ms)),
         running_max: config.turn.running_max,
-        running_max_per_owner: config.turn.running_max_per_owner,
+        running_max_per_owner: owner_share(
+            config.turn.running_max_per_owner,
+            config.turn.running_max,
+        ),
         queue_max: config.turn.queue_max,
         queued_max: config.turn.queued_max,
         queued_max_per_owner: config.turn.queued_max_per_owner,

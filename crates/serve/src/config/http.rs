@@ -24,9 +24,15 @@ section! {
         /// each, 10,000 stay under 150 MB.
         connections_max: usize = "10000", number(1..=1_000_000);
         /// Maximum number of requests being answered and open streams per principal: a quarter of all
-        /// connections. The next one gets 429. When all connections are taken, one that has been
-        /// idle for a second is closed for a new one.
+        /// connections, and never more than three quarters. The next one gets 429. When all
+        /// connections are taken, one that has been idle for a second is closed for a new one.
         connections_max_per_owner: usize = "2500", number(1..=1_000_000);
+        /// Maximum number of bodies above 64 KiB that are being received or sent at the same time: at
+        /// 2 MiB each (`http.answer_max_bytes`), 256 stay under 512 MiB. The next one gets 429.
+        transfers_max: usize = "256", number(1..=1_000_000);
+        /// Maximum number of these bodies per principal: a quarter of all, and never more than three
+        /// quarters. A principal that does not read its answers gets 429, others do not.
+        transfers_max_per_owner: usize = "64", number(1..=1_000_000);
         /// Origins of other sites whose pages may call this server from a browser, such as
         /// `http://localhost:3000`, separated by commas. Default is none, because requests are not
         /// authenticated.

@@ -310,3 +310,21 @@ fn recording_a_scripted_model_is_refused() {
     assert_eq!(refused("", &[], &with_pack), told);
     load("", &[], &[flags[1], ("pack.dir", "p")]);
 }
+
+#[test]
+fn owner_never_has_all() {
+    for (per_owner, total, share) in [
+        (2_500, 10_000, 2_500),
+        (10_000, 10_000, 7_500),
+        (50, 20, 15),
+        (3, 5, 3),
+        (9, 2, 1),
+        (9, 1, 1),
+    ] {
+        assert_eq!(
+            owner_share(per_owner, total),
+            share,
+            "{per_owner} of {total}"
+        );
+    }
+}

@@ -16,8 +16,8 @@ section! {
         /// and, beside its events in memory, about 100 kB. The next one gets 429.
         running_max: usize = "1024", number(1..=1_000_000);
         /// Maximum number of turns of one principal that run at the same time, workers aside: as many
-        /// as it may have chat streams, and a quarter of all. The next one gets 429; a turn from a
-        /// queue waits.
+        /// as it may have chat streams, and a quarter of all; never more than three quarters. The
+        /// next one gets 429; a turn from a queue waits.
         running_max_per_owner: usize = "256", number(1..=1_000_000);
         /// Maximum number of queued turns per session: more than a person types ahead, and few
         /// enough that the last is not forgotten. The next one gets 429.

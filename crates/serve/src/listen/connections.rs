@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::owner_share::OwnerPermit;
+use super::owner_share::{OwnerPermit, TransferPermit};
 
 /// How long a connection may wait for its first or next request before it can be closed for
 /// another: a client that has just connected sends its request within this time.
@@ -78,7 +78,8 @@ pub(super) struct ConnectionState {
     table: Arc<ConnectionTable>,
     /// The key in [`IdleConnections::waiting`] while the connection is idle.
     number: Mutex<Option<u64>>,
-    is_busy: AtomicBool,
+    /// Requests whose answers are not written: two for a moment if the client does not wait.
+    unwritten: AtomicUsize,
     /// Cancelled when the connection must make room for another.
     pub(super) closed: CancellationToken,
 }
@@ -89,7 +90,7 @@ impl ConnectionState {
         let state = Arc::new(Self {
             table: table.clone(),
             number: Mutex::new(None),
-            is_busy: AtomicBool::new(false),
+            unwritten: AtomicUsize::new(0),
             closed: CancellationToken::new(),
         });
         state.set_idle();
@@ -98,11 +99,10 @@ impl ConnectionState {
 
     /// True from the head of a request to the end of its answer.
     pub(super) fn is_busy(&self) -> bool {
-        self.is_busy.load(Ordering::Relaxed)
+        self.unwritten.load(Ordering::Relaxed) > 0
     }
 
     fn set_idle(&self) {
-        self.is_busy.store(false, Ordering::Relaxed);
         let mut idle = self.table.idle.lock();
         idle.last_number += 1;
         let number = idle.last_number;
@@ -114,8 +114,10 @@ impl ConnectionState {
 
     /// Marks the connection as busy until the guard is dropped; `None` if it is being closed.
     pub(super) fn begin_request(self: &Arc<Self>) -> Option<BusyGuard> {
-        self.leave_idle().then(|| {
-            self.is_busy.store(true, Ordering::Relaxed);
+        // The end of the answer before may still be on its way.
+        let is_admitted = self.is_busy() || self.leave_idle();
+        is_admitted.then(|| {
+            self.unwritten.fetch_add(1, Ordering::Relaxed);
             BusyGuard(self.clone())
         })
     }
@@ -139,14 +141,32 @@ pub(super) struct BusyGuard(Arc<ConnectionState>);
 
 impl Drop for BusyGuard {
     fn drop(&mut self) {
-        self.0.set_idle();
+        if self.0.unwritten.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.set_idle();
+        }
     }
 }
 
+/// What an answer holds until it is written.
+pub(super) type HeldByAnswer = (BusyGuard, Option<OwnerPermit>, Option<TransferPermit>);
+
 /// The body of an answer, with what is held until it is written.
 pub(super) struct AnswerBody {
-    pub(super) body: Body,
-    pub(super) _held: (BusyGuard, Option<OwnerPermit>),
+    body: Body,
+    /// True from the first read of the body on.
+    started: bool,
+    _held: HeldByAnswer,
+}
+
+impl AnswerBody {
+    /// A body of which nothing is written yet.
+    pub(super) fn new(body: Body, held: HeldByAnswer) -> Self {
+        Self {
+            body,
+            started: false,
+            _held: held,
+        }
+    }
 }
 
 impl HttpBody for AnswerBody {
@@ -157,14 +177,46 @@ impl HttpBody for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.started = true;
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        // After the first frame the end is not told: hyper would drop the body, and what it holds,
+        // with the last frame still in its buffer. So it comes back for the next frame, which it
+        // does when less than one buffer (`http.header_max_bytes`) is left to write.
+        !self.started && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn answer_is_held_until_its_last_frame_is_taken() {
+        let table = ConnectionTable::new(1);
+        let state = ConnectionState::new(&table);
+        let busy = state.begin_request().expect("an idle connection");
+        let mut body = AnswerBody::new(Body::from("x"), (busy, None, None));
+        assert!(!body.is_end_stream());
+        assert!(body.frame().await.is_some());
+        assert!(!body.is_end_stream(), "hyper would drop it here");
+        assert!(body.frame().await.is_none());
+        assert!(state.is_busy());
+        // The next request may come before hyper drops the body.
+        let next = state.begin_request().expect("a connection in use");
+        drop(body);
+        assert!(state.is_busy());
+        drop(next);
+        assert!(!state.is_busy());
+        let busy = state.begin_request().expect("an idle connection");
+        assert!(AnswerBody::new(Body::empty(), (busy, None, None)).is_end_stream());
     }
 }

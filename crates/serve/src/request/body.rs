@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
@@ -18,7 +18,9 @@ use turnwire_wire::problem::Code;
 
 use crate::config::http::Http;
 use crate::error::RequestFault;
+use crate::listen::TRANSFER_BYTES_MIN;
 use crate::request::header::single_value;
+use crate::request::identity;
 use crate::state::AppState;
 
 /// The most bytes beyond the limit that are read and discarded before the connection is closed.
@@ -36,8 +38,35 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, RequestFault> {
         let (parts, body) = request.into_parts();
+        // Held while the body is in memory as bytes; a route refuses an invalid owner.
+        let transfer = match identity::read(&parts.headers) {
+            Ok(owner) if is_large(&body) => state.streams.transfers.acquire(&owner).map(Some),
+            _ => Ok(None),
+        };
+        let _transfer = match transfer {
+            Ok(transfer) => transfer,
+            Err(fault) => {
+                discard(&parts.headers, body, &state.config.http).await;
+                return Err(fault);
+            }
+        };
         let bytes = read_body(&parts.headers, body, &state.config.http).await?;
         parse(&parts.headers, &bytes).map(Self)
+    }
+}
+
+/// True for a body above the size of a small transfer, and for one of unknown length.
+fn is_large(body: &Body) -> bool {
+    let bytes = body.size_hint().upper();
+    bytes.is_none_or(|bytes| bytes > TRANSFER_BYTES_MIN)
+}
+
+/// Reads a refused body to its end without keeping it, unless the client waits for a response
+/// before it sends it.
+async fn discard(headers: &HeaderMap, body: Body, limits: &Http) {
+    if !headers.contains_key(header::EXPECT) {
+        let timeout = Duration::from_millis(limits.body_timeout_ms);
+        let _ = tokio::time::timeout(timeout, read_up_to(body, 0)).await;
     }
 }
 

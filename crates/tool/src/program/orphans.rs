@@ -185,17 +185,18 @@ impl OrphanReaper {
 
     /// Kills all orphans and reaps those that have died. Returns the processes that it killed.
     fn round(&mut self, guards: &GuardTable) -> Vec<Pid> {
+        processes::end(|| self.orphans(guards))
+    }
+
+    /// The children of this process that are neither guards nor its own.
+    fn orphans(&mut self, guards: &GuardTable) -> Vec<Pid> {
         let live = guards.live.lock();
         let children = processes::children();
         // An id that has been reaped may be used again by an orphan.
         self.inherited
             .retain(|pid| children.contains(pid) && processes::is_running(*pid));
-        let orphans: Vec<Pid> = children
-            .into_iter()
-            .filter(|pid| !live.by_pid.contains_key(pid) && !self.inherited.contains(pid))
-            .collect();
-        drop(live);
-        processes::end(&orphans)
+        let is_orphan = |pid: &Pid| !live.by_pid.contains_key(pid) && !self.inherited.contains(pid);
+        children.into_iter().filter(is_orphan).collect()
     }
 }
 

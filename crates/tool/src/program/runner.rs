@@ -37,7 +37,7 @@ use crate::program::guard;
 use crate::program::guard::order::{GuardMode, GuardOrder};
 use crate::program::orphans::{GuardRegistration, GuardTable, OrphanReaper};
 
-use quota::FolderQuota;
+use quota::{FolderOverfull, FolderQuota};
 use supervisor::{GuardSupervisor, pid};
 
 pub use folders::ProgramFolders;
@@ -116,8 +116,8 @@ impl ProgramRunner {
         }
     }
 
-    /// The quota of `dir`, for a program that starts there now.
-    pub(crate) async fn quota(&self, dir: PathBuf) -> FolderQuota {
+    /// The quota of `dir`, for a program that starts there now; an error if none may start there.
+    pub(crate) async fn quota(&self, dir: PathBuf) -> Result<FolderQuota, FolderOverfull> {
         FolderQuota::new(dir, self.folder_limits).await
     }
 

@@ -197,6 +197,7 @@ impl ProcessTool {
         let slot = slot.map_err(|_| ToolFailure::new(ToolErrorClass::Timeout, TOO_MANY))?;
         let slot = slot.map_err(|_| ToolFailure::internal(TOO_MANY))?;
         let quota = self.runner.quota(spec.dir.clone()).await;
+        let quota = quota.map_err(|_| ToolFailure::internal(FOLDER_OVERFULL))?;
         // The turn may have been cancelled during the wait; then nothing starts. The session drops
         // the turn and reports its tools.
         let Ok(_part) = call.context.child_tasks.enter() else {
@@ -235,6 +236,8 @@ impl ProcessTool {
 const TOO_MANY: &str = "Too many programs are running; try again later.";
 const FOLDER_FULL: &str =
     "The folder of this session has too much in it, and the program was ended; delete files there.";
+const FOLDER_OVERFULL: &str = "The folder of this session exceeds its limits by more than a quarter, or \
+     cannot be read, and no program can run in it; the operator can clear it, or delete the session.";
 const NO_FOLDER: &str = "The program has no working directory.";
 
 fn limits(limits: ProcessLimits) -> ProgramLimits {

@@ -67,6 +67,21 @@ fn variables_are_keys_by_the_words_of_their_name() {
 }
 
 #[test]
+fn password_of_a_url_in_a_variable_is_a_key() {
+    let mut keys = SecretCollector::default();
+    keys.add_variable(
+        "DATABASE_URL",
+        "postgres://app:s3cret%40word@db.example/app",
+    );
+    let secrets = keys.build();
+    assert_eq!(
+        hidden(&secrets, "<s3cret%40word> <s3cret@word>"),
+        "<***> <***>"
+    );
+    assert_eq!(hidden(&secrets, "db.example"), "db.example");
+}
+
+#[test]
 fn union_has_the_keys_of_both() {
     let (one, two) = (secrets(&["first-key-1"]), secrets(&["second-key"]));
     let both = one.and(&two);

@@ -274,7 +274,8 @@ async fn connections_over_the_limit_get_retry_later() {
     let mut open = Vec::new();
     let started = std::time::Instant::now();
     // The places of requests that were just answered are free in a moment.
-    while open.len() < 20 {
+    // One owner may have three quarters of the 20.
+    while open.len() < 15 {
         open.extend(resume(format!("one of many {}", open.len())).await);
         assert!(started.elapsed().as_secs() < 30, "{} are open", open.len());
     }

@@ -211,13 +211,13 @@ async fn connections_are_shared_by_owners() {
 }
 
 /// A request whose body is not complete: its connection is busy.
-async fn half_sent(server: &TestServer) -> TcpStream {
+async fn half_sent(server: &TestServer, owner: usize) -> TcpStream {
     let mut socket = TcpStream::connect(server.addr())
         .await
         .expect("a connection");
     let head = format!(
         "POST /sessions HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: 2\r\n\r\n{{",
+         x-turnwire-principal: owner-{owner}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{",
         server.addr()
     );
     // The server may have refused it already.
@@ -250,8 +250,8 @@ async fn connections_above_the_descriptors_are_refused_at_once() {
     let stderr = server.stderr();
     assert!(stderr.contains("limit of open files is low"), "{stderr}");
     let mut sockets = Vec::new();
-    for _ in 0..1_200 {
-        sockets.push(half_sent(&server).await);
+    for n in 0..1_200 {
+        sockets.push(half_sent(&server, n % 8).await);
     }
     let mut accepted = Vec::new();
     let mut refused = 0;

@@ -9,8 +9,8 @@ use std::fs;
 use std::io;
 
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpgrp, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, setsid,
+    Pid, PidfdFlags, Signal, getpgid, getpgrp, getpid, kill_process, kill_process_group,
+    pidfd_open, pidfd_send_signal, set_child_subreaper, setsid,
 };
 
 /// The field of `/proc/PID/stat` with the number of threads, counted from the state.
@@ -19,7 +19,7 @@ const THREADS_FIELD: usize = 17;
 const START_TIME_FIELD: usize = 19;
 
 /// Reads of the guard's own children in one round of killing; each takes less than a millisecond.
-const CHILD_READS_MAX: usize = 32;
+pub(super) const CHILD_READS_MAX: usize = 32;
 
 /// A running process, as the process table shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,6 +82,25 @@ pub(super) fn is_of_program(pid: Pid) -> bool {
     let mut lines = status.lines();
     let value = lines.find_map(|line| line.strip_prefix("NoNewPrivs:"));
     value.is_none_or(|value| value.trim() != "0")
+}
+
+/// Kills a child of this process that is not reaped: its id is still its own.
+pub(super) fn kill_child(child: Pid) {
+    let _ = kill_process(child, Signal::KILL);
+}
+
+/// Kills the groups of children that are not reaped, which may be dead. Spares the group of this
+/// process.
+pub(super) fn kill_groups_of_children(children: &[Pid]) {
+    let groups = children
+        .iter()
+        .filter_map(|child| getpgid(Some(*child)).ok());
+    let mut groups: Vec<Pid> = groups.filter(|group| *group != getpgrp()).collect();
+    groups.sort_unstable_by_key(|group| group.as_raw_nonzero());
+    groups.dedup();
+    for group in groups {
+        send(group, Signal::KILL);
+    }
 }
 
 /// Kills `roots` and all their descendants, and returns the killed ones.

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-/// The shortest pause between two measurements.
+/// The shortest pause between two measurements of a folder that is full when a program starts.
+const PAUSE_FULL: Duration = Duration::from_millis(100);
+/// The shortest pause between two measurements of another folder.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// A pause is this many times as long as the measurement before it, so that measuring takes a
 /// twentieth of one processor at most.
 const PAUSE_FACTOR: u32 = 20;
-/// The most files that are counted in a folder that is full when a program starts.
-const FULL_ENTRIES_MAX: u64 = 1_000_000;
 /// The unit of the blocks that a file has on disk.
 const BLOCK_BYTES: u64 = 512;
 
@@ -34,38 +34,51 @@ struct FolderUsage {
     entries: u64,
 }
 
+/// The folder has so much in it, or a part that cannot be read, that no program may start in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the folder exceeds its limits by more than a quarter, or cannot be measured")]
+pub(crate) struct FolderOverfull;
+
 /// Watches one folder while a program runs in it. A folder that is full when the program starts may
-/// not grow, so that a program can still delete files.
+/// not grow, so that a program can still delete files. Above its limits by a quarter no program
+/// starts: otherwise each could add what it writes before it is measured.
+#[derive(Debug)]
 pub(crate) struct FolderQuota {
     dir: PathBuf,
     limits: FolderLimits,
+    pause_min: Duration,
 }
 
 impl FolderQuota {
     /// Measures `dir`; the limits are `limits`, or what `dir` has now if that is more.
-    pub(crate) async fn new(dir: PathBuf, limits: FolderLimits) -> Self {
-        let full = FolderLimits {
-            bytes: u64::MAX,
-            entries: FULL_ENTRIES_MAX,
+    pub(crate) async fn new(dir: PathBuf, limits: FolderLimits) -> Result<Self, FolderOverfull> {
+        let overfull = FolderLimits {
+            bytes: limits.bytes.saturating_add(limits.bytes / 4),
+            entries: limits.entries.saturating_add(limits.entries / 4),
         };
-        let (_, usage) = measured(dir.clone(), full).await;
-        let limits = usage.map_or(limits, |usage| FolderLimits {
-            bytes: limits.bytes.max(usage.bytes),
-            entries: limits.entries.max(usage.entries),
-        });
-        Self { dir, limits }
+        let (_, usage) = measured(dir.clone(), overfull).await;
+        let usage = usage.ok_or(FolderOverfull)?;
+        let is_full = usage.bytes > limits.bytes || usage.entries > limits.entries;
+        Ok(Self {
+            dir,
+            limits: FolderLimits {
+                bytes: limits.bytes.max(usage.bytes),
+                entries: limits.entries.max(usage.entries),
+            },
+            pause_min: if is_full { PAUSE_FULL } else { PAUSE_MIN },
+        })
     }
 
     /// Returns as soon as the folder exceeds its limits.
     pub(crate) async fn exceeded(&self) {
-        let mut pause = PAUSE_MIN;
+        let mut pause = self.pause_min;
         loop {
             sleep(pause).await;
             let (took, usage) = measured(self.dir.clone(), self.limits).await;
             if usage.is_none() {
                 return;
             }
-            pause = PAUSE_MIN.max(took * PAUSE_FACTOR);
+            pause = self.pause_min.max(took * PAUSE_FACTOR);
         }
     }
 
@@ -137,14 +150,19 @@ mod tests {
         fs::create_dir(path("inner")).expect("a folder");
         symlink("/", path("inner/root")).expect("a link");
         let quota = FolderQuota::new(dir.path().to_owned(), LIMITS).await;
+        let quota = quota.expect("room");
         assert!(!quota.is_exceeded().await);
         fs::write(path("inner/second"), vec![7; 700_000]).expect("a file");
         assert!(quota.is_exceeded().await, "bytes");
         // The folder is full now: it may shrink, and not grow.
         let full = FolderQuota::new(dir.path().to_owned(), LIMITS).await;
+        let full = full.expect("a quarter more at most");
         assert!(!full.is_exceeded().await);
         fs::write(path("file"), vec![7; 600_000]).expect("a file");
         assert!(full.is_exceeded().await, "it grows");
+        fs::write(path("file"), vec![7; 800_000]).expect("a file");
+        let refused = FolderQuota::new(dir.path().to_owned(), LIMITS).await;
+        assert_eq!(refused.expect_err("too much"), FolderOverfull);
         fs::remove_file(path("inner/second")).expect("removed");
         for name in ["a", "b"] {
             fs::write(path(name), "").expect("a file");
