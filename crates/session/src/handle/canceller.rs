@@ -173,6 +173,10 @@ impl TurnCanceller {
     ) -> Result<Option<TurnRow>, Error> {
         let row = self.core.turn(owner, id).await?;
         if row.ended.is_some() {
+            // The row is readable a moment before the events of its commit are released.
+            if let Some(live) = self.core.registry.get(row.session_id) {
+                live.all_committed().await?;
+            }
             return Ok(Some(row));
         }
         let live = self.core.open(owner, row.session_id).await?;

@@ -232,7 +232,7 @@ async fn damaged_database_page_quarantines_its_session() {
     let other = fixture.api.create().await.expect("a session");
     let turn = fixture.api.submit(other, "hello").await.expect("a turn");
     let ended = fixture.api.ended(turn.turn_id).await.expect("an end");
-    assert_eq!(ended["status"], "ok", "{ended}");
+    assert_eq!(ended["terminal"]["payload"]["status"], "ok", "{ended}");
 }
 
 /// The mode of every file and folder of the data folder that is not private.
