@@ -25,7 +25,7 @@ section! {
         connections_max: usize = "10000", number(1..=1_000_000);
         /// Maximum number of requests being answered and open streams per principal: a quarter of all
         /// connections, and never more than three quarters. The next one gets 429. When all
-        /// connections are taken, one that has been idle for a second is closed for a new one.
+        /// connections are taken, an idle one is closed for a new one.
         connections_max_per_owner: usize = "2500", number(1..=1_000_000);
         /// Maximum number of bodies above 64 KiB that are being received or sent at the same time: at
         /// 2 MiB each (`http.answer_max_bytes`), 256 stay under 512 MiB. The next one gets 429.

@@ -1,15 +1,17 @@
 //! The open connections: how many there are, and which of them wait for a request.
 //!
-//! When all are taken, the connection that has waited longest is closed for a new one, so that nobody
-//! keeps others out with connections that are not used. A connection whose request is being answered,
-//! and a stream, are never closed for another.
+//! When all are taken, one that waits is closed for a new one, so that nobody keeps others out with
+//! connections that are not used: first those that never sent a request, then those between two
+//! requests, each in the order in which they began to wait. There is no time for which a connection
+//! may wait safely: a flood of new connections would fill it. A connection whose request is being
+//! answered, and a stream, are never closed for another.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
@@ -18,10 +20,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::owner_share::{OwnerPermit, TransferPermit};
-
-/// How long a connection may wait for its first or next request before it can be closed for
-/// another: a client that has just connected sends its request within this time.
-const IDLE_MIN: Duration = Duration::from_secs(1);
 
 /// How long a new connection waits for the place of one that is being closed.
 const CLOSE_WAIT: Duration = Duration::from_millis(200);
@@ -35,8 +33,16 @@ pub(super) struct ConnectionTable {
 #[derive(Default)]
 struct IdleConnections {
     last_number: u64,
-    /// Waiting connections, the one that has waited longest first.
-    waiting: BTreeMap<u64, (Instant, CancellationToken)>,
+    /// Waiting connections in the order in which they are closed for others.
+    waiting: BTreeMap<IdleKey, CancellationToken>,
+}
+
+/// The place of an idle connection in the order of closing: those without a request first, then by
+/// the time since when they wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct IdleKey {
+    has_asked: bool,
+    number: u64,
 }
 
 impl ConnectionTable {
@@ -48,28 +54,22 @@ impl ConnectionTable {
         })
     }
 
-    /// The place of one more connection; closes the longest idle one if all are taken.
+    /// The place of one more connection; closes an idle one if all are taken.
     pub(super) async fn admit(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
             return Some(permit);
         }
-        if !self.close_longest_idle() {
+        if !self.close_idle() {
             return None;
         }
         let permit = Arc::clone(&self.slots).acquire_owned();
         tokio::time::timeout(CLOSE_WAIT, permit).await.ok()?.ok()
     }
 
-    fn close_longest_idle(&self) -> bool {
-        let mut idle = self.idle.lock();
-        let Some(longest) = idle.waiting.first_entry() else {
-            return false;
-        };
-        if longest.get().0.elapsed() < IDLE_MIN {
-            return false;
-        }
-        longest.remove().1.cancel();
-        true
+    /// Closes the first idle connection in the order of closing; false if none is idle.
+    fn close_idle(&self) -> bool {
+        let first = self.idle.lock().waiting.pop_first();
+        first.map(|(_, closed)| closed.cancel()).is_some()
     }
 }
 
@@ -77,7 +77,7 @@ impl ConnectionTable {
 pub(super) struct ConnectionState {
     table: Arc<ConnectionTable>,
     /// The key in [`IdleConnections::waiting`] while the connection is idle.
-    number: Mutex<Option<u64>>,
+    idle_key: Mutex<Option<IdleKey>>,
     /// Requests whose answers are not written: two for a moment if the client does not wait.
     unwritten: AtomicUsize,
     /// Cancelled when the connection must make room for another.
@@ -89,11 +89,11 @@ impl ConnectionState {
     pub(super) fn new(table: &Arc<ConnectionTable>) -> Arc<Self> {
         let state = Arc::new(Self {
             table: table.clone(),
-            number: Mutex::new(None),
+            idle_key: Mutex::new(None),
             unwritten: AtomicUsize::new(0),
             closed: CancellationToken::new(),
         });
-        state.set_idle();
+        state.set_idle(false);
         state
     }
 
@@ -102,14 +102,16 @@ impl ConnectionState {
         self.unwritten.load(Ordering::Relaxed) > 0
     }
 
-    fn set_idle(&self) {
+    fn set_idle(&self, has_asked: bool) {
         let mut idle = self.table.idle.lock();
         idle.last_number += 1;
-        let number = idle.last_number;
-        let entry = (Instant::now(), self.closed.clone());
-        idle.waiting.insert(number, entry);
+        let key = IdleKey {
+            has_asked,
+            number: idle.last_number,
+        };
+        idle.waiting.insert(key, self.closed.clone());
         drop(idle);
-        *self.number.lock() = Some(number);
+        *self.idle_key.lock() = Some(key);
     }
 
     /// Marks the connection as busy until the guard is dropped; `None` if it is being closed.
@@ -124,8 +126,8 @@ impl ConnectionState {
 
     /// Leaves the list of idle connections; false if the connection is not on it.
     fn leave_idle(&self) -> bool {
-        let number = self.number.lock().take();
-        let entry = number.and_then(|number| self.table.idle.lock().waiting.remove(&number));
+        let key = self.idle_key.lock().take();
+        let entry = key.and_then(|key| self.table.idle.lock().waiting.remove(&key));
         entry.is_some()
     }
 }
@@ -142,7 +144,7 @@ pub(super) struct BusyGuard(Arc<ConnectionState>);
 impl Drop for BusyGuard {
     fn drop(&mut self) {
         if self.0.unwritten.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.set_idle();
+            self.0.set_idle(true);
         }
     }
 }
@@ -218,5 +220,24 @@ mod tests {
         assert!(!state.is_busy());
         let busy = state.begin_request().expect("an idle connection");
         assert!(AnswerBody::new(Body::empty(), (busy, None, None)).is_end_stream());
+    }
+
+    #[tokio::test]
+    async fn connections_without_a_request_are_closed_first() {
+        let table = ConnectionTable::new(3);
+        let mut permits = Vec::new();
+        for _ in 0..3 {
+            permits.push(table.admit().await.expect("room"));
+        }
+        let [asked, early, late] = [0; 3].map(|_| ConnectionState::new(&table));
+        drop(asked.begin_request());
+        for closed in [&early, &late, &asked] {
+            assert!(!closed.closed.is_cancelled());
+            assert!(table.close_idle());
+            assert!(closed.closed.is_cancelled());
+            assert!(closed.begin_request().is_none(), "its request must not run");
+        }
+        assert!(!table.close_idle(), "none is idle");
+        assert!(table.admit().await.is_none());
     }
 }

@@ -89,16 +89,35 @@ async fn address_in_use_is_reported_with_advice() {
 async fn connections_over_the_cap_are_refused_and_slots_freed() {
     let server = start(config(|c| c.http.connections_max = 1));
     let mut first = connect(&server).await;
-    first.write_all(b"GET / HT").await.expect("sent");
+    first
+        .write_all(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await
+        .expect("sent");
     tokio::time::sleep(Duration::from_millis(50)).await;
     let mut second = connect(&server).await;
     let answer = rest(&mut second).await;
     assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
     assert!(answer.contains("\r\nretry-after: 1\r\n"), "{answer}");
+    let mut late = [0; 12];
+    first
+        .read_exact(&mut late)
+        .await
+        .expect("the answer is not cut");
     drop(first);
     tokio::time::sleep(Duration::from_millis(50)).await;
     let answer = get_path(&server, "/").await;
     assert!(answer.ends_with("hello"), "{answer}");
+}
+
+#[tokio::test]
+async fn half_sent_request_makes_room_for_another() {
+    let server = start(config(|c| c.http.connections_max = 1));
+    let mut first = connect(&server).await;
+    first.write_all(b"GET / HT").await.expect("sent");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let answer = get_path(&server, "/").await;
+    assert!(answer.ends_with("hello"), "{answer}");
+    assert_eq!(rest(&mut first).await, "");
 }
 
 // serial: a slow request is answered within 2 s
