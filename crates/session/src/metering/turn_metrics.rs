@@ -1,5 +1,6 @@
 //! Metrics of turns: how they and their model calls, sub-agents and fan-outs end (S2-067 to S2-073).
-//! Each event is counted once, when it has its position.
+//! Each event is counted once: those of an ending before they are emitted, others when they have
+//! their positions.
 
 use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::plan::StepCompleted;

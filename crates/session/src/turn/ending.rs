@@ -155,12 +155,13 @@ fn emit_ending(
     events: Vec<ClosingEvent>,
 ) -> Option<Position> {
     let renders = render_ending(&mut context, &events);
-    let metered: Vec<Body> = events
-        .iter()
-        .map(|closing| &closing.body)
-        .filter(|body| turn_metrics::is_metered(body))
-        .cloned()
-        .collect();
+    // Counted first: whoever reads the ending finds it in the metrics. In a deleted session the turn
+    // ended too.
+    for closing in &events {
+        if turn_metrics::is_metered(&closing.body) {
+            turn_metrics::record(&closing.body, &mut context.calls, &context.agent_definition);
+        }
+    }
     let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
         let of_turn = !matches!(closing.body, Body::ApprovalResolved(_));
         let mut draft = EventDraft::new(of_turn.then_some(turn), closing.actor, closing.body);
@@ -172,12 +173,7 @@ fn emit_ending(
     match live.sequencer.emit(drafts.collect(), OutboxRoom::Reserved) {
         // The session was deleted or quarantined: there is no log to end the turn in.
         Err(SequencerError::Closed) => None,
-        Ok(positions) => {
-            for body in &metered {
-                turn_metrics::record(body, &mut context.calls, &context.agent_definition);
-            }
-            positions.last().map(|(at, _)| *at)
-        }
+        Ok(positions) => positions.last().map(|(at, _)| *at),
         Err(refused) => {
             tracing::error!(session = %live.id, %turn, %refused, "could not emit the end of a turn");
             None
