@@ -149,25 +149,33 @@ impl Drop for BusyGuard {
     }
 }
 
-/// What an answer holds until it is written.
+/// What an answer holds until its last byte is with the kernel.
 pub(super) type HeldByAnswer = (BusyGuard, Option<OwnerPermit>, Option<TransferPermit>);
 
-/// The body of an answer, with what is held until it is written.
+/// The body of an answer. The HTTP library drops it as soon as the last frame is in its buffer, which
+/// a client that does not read keeps in memory: so every frame holds what the answer holds.
 pub(super) struct AnswerBody {
     body: Body,
-    /// True from the first read of the body on.
-    started: bool,
-    _held: HeldByAnswer,
+    held: Arc<HeldByAnswer>,
+}
+
+/// The bytes of one frame of an answer.
+struct HeldFrame {
+    data: Bytes,
+    _held: Arc<HeldByAnswer>,
+}
+
+impl AsRef<[u8]> for HeldFrame {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
 }
 
 impl AnswerBody {
     /// A body of which nothing is written yet.
     pub(super) fn new(body: Body, held: HeldByAnswer) -> Self {
-        Self {
-            body,
-            started: false,
-            _held: held,
-        }
+        let held = Arc::new(held);
+        Self { body, held }
     }
 }
 
@@ -179,15 +187,16 @@ impl HttpBody for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.started = true;
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        let hold = |data| {
+            let _held = self.held.clone();
+            Bytes::from_owner(HeldFrame { data, _held })
+        };
+        frame.map_ok(|frame| frame.map_data(hold))
     }
 
     fn is_end_stream(&self) -> bool {
-        // After the first frame the end is not told: hyper would drop the body, and what it holds,
-        // with the last frame still in its buffer. So it comes back for the next frame, which it
-        // does when less than one buffer (`http.header_max_bytes`) is left to write.
-        !self.started && self.body.is_end_stream()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -202,24 +211,30 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn answer_is_held_until_its_last_frame_is_taken() {
+    async fn answer_is_held_until_its_bytes_are_dropped() {
         let table = ConnectionTable::new(1);
         let state = ConnectionState::new(&table);
         let busy = state.begin_request().expect("an idle connection");
-        let mut body = AnswerBody::new(Body::from("x"), (busy, None, None));
+        let mut body = AnswerBody::new(Body::from("answer"), (busy, None, None));
         assert!(!body.is_end_stream());
-        assert!(body.frame().await.is_some());
-        assert!(!body.is_end_stream(), "hyper would drop it here");
-        assert!(body.frame().await.is_none());
-        assert!(state.is_busy());
-        // The next request may come before hyper drops the body.
-        let next = state.begin_request().expect("a connection in use");
+        let frame = body.frame().await.expect("a frame").expect("no error");
+        let mut data = frame.into_data().expect("data");
+        assert!(body.is_end_stream());
         drop(body);
+        let rest = data.split_off(2);
+        drop(data);
+        assert_eq!((&rest[..], state.is_busy()), (&b"swer"[..], true));
+        // The next request may come before the end of the answer is written.
+        let next = state.begin_request().expect("a connection in use");
+        drop(rest);
         assert!(state.is_busy());
         drop(next);
         assert!(!state.is_busy());
         let busy = state.begin_request().expect("an idle connection");
-        assert!(AnswerBody::new(Body::empty(), (busy, None, None)).is_end_stream());
+        let empty = AnswerBody::new(Body::empty(), (busy, None, None));
+        assert!(empty.is_end_stream());
+        drop(empty);
+        assert!(!state.is_busy());
     }
 
     #[tokio::test]
