@@ -255,12 +255,19 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
         tracing::debug!(%error, "a connection ended early");
         if let Some(status) = flags.withheld_status() {
             let stream = served.into_parts().io.io.into_inner();
-            refusal::send_unreadable(stream, status, context.header_max_bytes).await;
+            let sent = refusal::send_unreadable(stream, status, context.header_max_bytes);
+            // The connection is still idle for others, so it ends when one needs its place.
+            tokio::select! {
+                biased;
+                () = sent => {}
+                () = state.closed.cancelled() => {}
+            }
         }
         return;
     }
     let handed = handed.lock().take();
     if let Some((head, takeover, owner)) = handed {
+        state.retire();
         let parts = served.into_parts();
         let socket = TakenSocket {
             io: parts.io.io.into_inner(),

@@ -1,10 +1,10 @@
 //! The open connections: how many there are, and which of them wait for a request.
 //!
 //! When all are taken, one that waits is closed for a new one, so that nobody keeps others out with
-//! connections that are not used: first those that never sent a request, then those between two
-//! requests, each in the order in which they began to wait. There is no time for which a connection
-//! may wait safely: a flood of new connections would fill it. A connection whose request is being
-//! answered, and a stream, are never closed for another.
+//! connections that are not used: the first that sent no request in [`FIRST_REQUEST_WAIT`], else the
+//! one that waits longest. A new connection is safe for that time unless all others are newer: those
+//! who keep places with connections between two requests lose them first. A connection whose request
+//! is being answered, and a stream, are never closed for another.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -17,12 +17,21 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::owner_share::{OwnerPermit, TransferPermit};
 
-/// How long a new connection waits for the place of one that is being closed.
-const CLOSE_WAIT: Duration = Duration::from_millis(200);
+/// How long a new connection waits for the place of one that is being closed, before the next one is
+/// closed for it. Closing takes one run of a task.
+const CLOSE_WAIT: Duration = Duration::from_millis(50);
+
+/// How many connections are closed for one new connection at most: accepting others waits meanwhile.
+const CLOSE_TRIES: usize = 4;
+
+/// How long a connection may wait for its first request before it is preferred for closing: a client
+/// sends the request together with the end of the handshake.
+const FIRST_REQUEST_WAIT: Duration = Duration::from_millis(100);
 
 /// The open connections of the listener.
 pub(super) struct ConnectionTable {
@@ -33,16 +42,39 @@ pub(super) struct ConnectionTable {
 #[derive(Default)]
 struct IdleConnections {
     last_number: u64,
-    /// Waiting connections in the order in which they are closed for others.
-    waiting: BTreeMap<IdleKey, CancellationToken>,
+    waiting: BTreeMap<IdleKey, IdleEntry>,
 }
 
-/// The place of an idle connection in the order of closing: those without a request first, then by
-/// the time since when they wait.
+/// The key of an idle connection: whether it has sent a request, and the order in which connections
+/// began to wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct IdleKey {
     has_asked: bool,
     number: u64,
+}
+
+struct IdleEntry {
+    since: Instant,
+    closed: CancellationToken,
+}
+
+impl IdleConnections {
+    /// The connection that is closed next for another.
+    fn next_to_close(&self) -> Option<IdleKey> {
+        let asked_from = IdleKey {
+            has_asked: true,
+            number: 0,
+        };
+        let unasked = self.waiting.range(..asked_from).next();
+        if let Some((key, entry)) = unasked
+            && entry.since.elapsed() >= FIRST_REQUEST_WAIT
+        {
+            return Some(*key);
+        }
+        let asked = self.waiting.range(asked_from..).next();
+        let keys = [unasked, asked].into_iter().flatten().map(|(key, _)| *key);
+        keys.min_by_key(|key| key.number)
+    }
 }
 
 impl ConnectionTable {
@@ -54,22 +86,31 @@ impl ConnectionTable {
         })
     }
 
-    /// The place of one more connection; closes an idle one if all are taken.
+    /// The place of one more connection; closes an idle one if all are taken, and the next if that
+    /// one does not end at once.
     pub(super) async fn admit(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
             return Some(permit);
         }
-        if !self.close_idle() {
-            return None;
+        for _ in 0..CLOSE_TRIES {
+            if !self.close_idle() {
+                return None;
+            }
+            let permit = Arc::clone(&self.slots).acquire_owned();
+            if let Ok(permit) = tokio::time::timeout(CLOSE_WAIT, permit).await {
+                return permit.ok();
+            }
         }
-        let permit = Arc::clone(&self.slots).acquire_owned();
-        tokio::time::timeout(CLOSE_WAIT, permit).await.ok()?.ok()
+        None
     }
 
-    /// Closes the first idle connection in the order of closing; false if none is idle.
+    /// Closes the idle connection that is next; false if none is idle.
     fn close_idle(&self) -> bool {
-        let first = self.idle.lock().waiting.pop_first();
-        first.map(|(_, closed)| closed.cancel()).is_some()
+        let mut idle = self.idle.lock();
+        let key = idle.next_to_close();
+        let entry = key.and_then(|key| idle.waiting.remove(&key));
+        drop(idle);
+        entry.map(|entry| entry.closed.cancel()).is_some()
     }
 }
 
@@ -109,7 +150,11 @@ impl ConnectionState {
             has_asked,
             number: idle.last_number,
         };
-        idle.waiting.insert(key, self.closed.clone());
+        let entry = IdleEntry {
+            since: Instant::now(),
+            closed: self.closed.clone(),
+        };
+        idle.waiting.insert(key, entry);
         drop(idle);
         *self.idle_key.lock() = Some(key);
     }
@@ -122,6 +167,12 @@ impl ConnectionState {
             self.unwritten.fetch_add(1, Ordering::Relaxed);
             BusyGuard(self.clone())
         })
+    }
+
+    /// Leaves the list of idle connections for good: the socket is taken over.
+    pub(super) fn retire(&self) {
+        self.unwritten.fetch_add(1, Ordering::Relaxed);
+        self.leave_idle();
     }
 
     /// Leaves the list of idle connections; false if the connection is not on it.
@@ -237,22 +288,67 @@ mod tests {
         assert!(!state.is_busy());
     }
 
-    #[tokio::test]
-    async fn connections_without_a_request_are_closed_first() {
-        let table = ConnectionTable::new(3);
-        let mut permits = Vec::new();
-        for _ in 0..3 {
-            permits.push(table.admit().await.expect("room"));
+    /// A table that is full, and its connections.
+    async fn full_table<const N: usize>() -> (Arc<ConnectionTable>, [Arc<ConnectionState>; N]) {
+        let table = ConnectionTable::new(N);
+        for _ in 0..N {
+            table.admit().await.expect("room").forget();
         }
-        let [asked, early, late] = [0; 3].map(|_| ConnectionState::new(&table));
+        let states = [(); N].map(|()| ConnectionState::new(&table));
+        (table, states)
+    }
+
+    #[track_caller]
+    fn assert_closes(table: &ConnectionTable, next: &Arc<ConnectionState>) {
+        assert!(!next.closed.is_cancelled());
+        assert!(table.close_idle());
+        assert!(next.closed.is_cancelled());
+        assert!(next.begin_request().is_none(), "its request must not run");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_late_with_a_request_are_closed_first() {
+        let (table, [asked, early, late]) = full_table().await;
         drop(asked.begin_request());
-        for closed in [&early, &late, &asked] {
-            assert!(!closed.closed.is_cancelled());
-            assert!(table.close_idle());
-            assert!(closed.closed.is_cancelled());
-            assert!(closed.begin_request().is_none(), "its request must not run");
+        tokio::time::advance(FIRST_REQUEST_WAIT).await;
+        for next in [&early, &late, &asked] {
+            assert_closes(&table, next);
         }
         assert!(!table.close_idle(), "none is idle");
         assert!(table.admit().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn new_connection_outlives_those_between_requests() {
+        let (table, [first, second]) = full_table().await;
+        for state in [&first, &second] {
+            drop(state.begin_request());
+        }
+        let new = ConnectionState::new(&table);
+        let newer = ConnectionState::new(&table);
+        for next in [&first, &second, &new, &newer] {
+            assert_closes(&table, next);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stuck_connection_does_not_keep_a_new_one_out() {
+        let (table, [_stuck, second]) = full_table().await;
+        let ending = second.clone();
+        let slots = table.slots.clone();
+        tokio::spawn(async move {
+            ending.closed.cancelled().await;
+            slots.add_permits(1);
+        });
+        assert!(table.admit().await.is_some());
+    }
+
+    #[tokio::test]
+    async fn retired_connection_is_never_idle_again() {
+        let (table, [state]) = full_table().await;
+        let busy = state.begin_request();
+        state.retire();
+        drop(busy);
+        assert!(!table.close_idle());
     }
 }
