@@ -33,6 +33,7 @@ pub use crate::sqlite::upkeep::compact::CompactedSize;
 use crate::sqlite::upkeep::maintain;
 use crate::sqlite::wal::WalLoss;
 use crate::sqlite::wal::commit_mark::{self, CommitMark};
+use crate::sqlite::wal::commit_tail::CommitTail;
 pub use crate::sqlite::wal::gauge::WAL_BYTES_MAX;
 use crate::sqlite::wal::gauge::WalGauge;
 use crate::sqlite::write::WriteHalf;
@@ -88,11 +89,13 @@ impl SqliteStore {
         private::open_file(&path).map_err(|e| io_error(&path, &e))?;
         // Before SQLite reads the WAL: its recovery ends at a damaged frame without a word.
         let wal_error = |e| io_error(&options.dir, &e);
-        let loss = commit_mark::find_loss(&options.dir, |event| has_event(&path, event));
+        let loss = commit_mark::find_loss(&options.dir, |tail| has_commits(&path, tail));
         let loss = loss.map_err(wal_error)?;
-        if let Some(loss) = loss {
-            commit_mark::keep_damaged(&options.dir, loss).map_err(wal_error)?;
+        match loss {
+            Some(loss) => commit_mark::keep_damaged(&options.dir, loss),
+            None => commit_mark::record_copied(&options.dir),
         }
+        .map_err(wal_error)?;
         let mut connection = connection::open_writer(&path)?;
         // Before any change, so that the file of another program stays unchanged.
         migrate::check_supported(&connection, &path)?;
@@ -110,13 +113,9 @@ impl SqliteStore {
         }
         maintain::report_vacuum_mode(&connection, &path)?;
         let mut write_half = WriteHalf::new(connection, gauge.clone());
-        write_half.last_event = write_half
-            .connection
-            .query_row("SELECT coalesce(max(gid), 0) FROM event", [], |row| {
-                row.get(0)
-            })
+        write_half.tail = CommitTail::read(&write_half.connection)
             .map_err(|error| connection::open_error(&path, &error))?;
-        let mark = CommitMark::open(&options.dir, write_half.last_event).map_err(wal_error)?;
+        let mark = CommitMark::open(&options.dir, write_half.tail).map_err(wal_error)?;
         let mark = Arc::new(mark);
         let mut store = Self::new(&options.dir, write_half, gauge.clone());
         store._lock = Some(lock);
@@ -169,7 +168,7 @@ impl SqliteStore {
         let path = dir.join(DATABASE_FILE);
         // Before the connections: closing a file that SQLite has open would release its locks.
         let find = || {
-            let loss = commit_mark::find_loss(dir, |event| has_event(&path, event));
+            let loss = commit_mark::find_loss(dir, |tail| has_commits(&path, tail));
             loss.ok().flatten()
         };
         // A server that runs writes to the files while they are read: its own check has passed.
@@ -202,7 +201,7 @@ impl SqliteStore {
         let mut half = self.write_half.lock();
         let result = write(&mut half);
         if let Some(mark) = &self.mark {
-            mark.set_last_event(half.last_event);
+            mark.set_tail(half.tail);
             mark.record();
         }
         result
@@ -242,14 +241,10 @@ fn is_locked(dir: &Path) -> bool {
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// True if the database has an event with this row number or a larger one.
-fn has_event(path: &Path, event: i64) -> bool {
-    let find = || -> rusqlite::Result<bool> {
-        let connection = connection::open_reader(path)?;
-        let sql = "SELECT EXISTS (SELECT 1 FROM event WHERE gid >= ?1)";
-        connection.query_row(sql, [event], |row| row.get(0))
-    };
-    find().unwrap_or(false)
+/// True if the database has the commits that `tail` ends.
+fn has_commits(path: &Path, tail: &CommitTail) -> bool {
+    let found = connection::open_reader(path).and_then(|connection| tail.is_in(&connection));
+    found.unwrap_or(false)
 }
 
 /// Tells the operator that commits are lost.

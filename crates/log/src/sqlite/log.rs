@@ -10,7 +10,7 @@ use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
 use crate::selection::{EventSelection, ReadLimits};
 use crate::sqlite::read::LogRow;
 use crate::sqlite::upkeep::checkpoint::run_checkpoint;
-use crate::sqlite::upkeep::maintain;
+use crate::sqlite::upkeep::clock_mark;
 use crate::sqlite::{SqliteStore, migrate};
 
 impl Log for SqliteStore {
@@ -101,7 +101,7 @@ impl Maintenance for SqliteStore {
     }
 
     fn clock_mark(&self) -> Result<Option<ClockMark>, ReadError> {
-        self.readers.with(maintain::clock_mark)
+        self.readers.with(clock_mark::clock_mark)
     }
 
     fn set_clock_mark(&self, mark: &ClockMark) -> Result<(), AppendError> {
@@ -109,6 +109,6 @@ impl Maintenance for SqliteStore {
     }
 
     fn newest_event_time(&self) -> Result<Option<Timestamp>, ReadError> {
-        self.readers.with(maintain::newest_event_time)
+        self.readers.with(clock_mark::newest_event_time)
     }
 }

@@ -2,5 +2,7 @@
 //! file without free pages.
 
 pub(crate) mod checkpoint;
+pub(crate) mod clock_mark;
+pub(crate) mod removal;
 pub(crate) mod maintain;
 pub(crate) mod compact;

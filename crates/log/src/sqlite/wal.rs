@@ -14,6 +14,7 @@
 //! SQLite's documented file format.
 
 pub(crate) mod gauge;
+pub(crate) mod commit_tail;
 pub(crate) mod commit_mark;
 
 use std::fs::File;

@@ -12,6 +12,7 @@ use crate::sqlite::change;
 use crate::sqlite::column::{execute, query_value};
 use crate::sqlite::splice::SharedContent;
 use crate::sqlite::table::{age, key, session};
+use crate::sqlite::wal::commit_tail::{CommitTail, hash_start};
 use crate::sqlite::wal::gauge::WalGauge;
 
 /// What the writer knows of a session that it wrote to.
@@ -49,8 +50,8 @@ pub(crate) struct WriteHalf {
     gauge: Arc<WalGauge>,
     /// Row numbers of sessions whose rows are damaged; retention and removal skip them.
     pub(crate) damaged: HashSet<i64>,
-    /// The row number of the event that was written last.
-    pub(crate) last_event: i64,
+    /// What the last commits wrote.
+    pub(crate) tail: CommitTail,
     /// Bytes in the WAL when the last checkpoint was requested.
     requested_at: u64,
 }
@@ -62,7 +63,7 @@ impl WriteHalf {
             tails: TailCache::default(),
             gauge,
             damaged: HashSet::new(),
-            last_event: 0,
+            tail: CommitTail::default(),
             requested_at: 0,
         }
     }
@@ -72,14 +73,21 @@ impl WriteHalf {
         self.gauge.check()?;
         let transaction = begin(&mut self.connection)?;
         let mut tails = Vec::with_capacity(batch.len());
-        let mut last_event = self.last_event;
+        let mut written = self.tail;
+        let mut has_events = false;
         for append in batch {
             let (tail, event) = append_session(&transaction, &self.tails, append)?;
-            last_event = event.unwrap_or(last_event);
             tails.push((append.session, tail));
+            if let (Some(event), Some(record)) = (event, append.records.last()) {
+                (written.event, written.hash) = (event, hash_start(&record.hash.0));
+                has_events = true;
+            }
+        }
+        if !has_events {
+            written.changes = CommitTail::count_change(&transaction)?;
         }
         transaction.commit()?;
-        self.last_event = last_event;
+        self.tail = written;
         self.tails.extend(tails);
         self.after_commit()
     }
@@ -105,7 +113,9 @@ impl WriteHalf {
                 [&id],
             )?;
         }
+        let changes = CommitTail::count_change(&tx)?;
         tx.commit()?;
+        self.tail.changes = changes;
         self.forget_tails(sessions);
         self.after_commit()
     }

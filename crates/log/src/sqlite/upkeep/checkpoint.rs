@@ -10,7 +10,7 @@
 //!
 //! A `PASSIVE` checkpoint never makes the WAL start again while reads overlap: some reader always
 //! uses its frames. With reads paused no reader does, and a commit waits only for the few frames
-//! that were written since.
+//! that were written since. Far above the bound reads wait longer: the WAL must not grow for ever.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,10 +28,15 @@ use crate::sqlite::write::WriteHalf;
 
 /// How long reads are paused at most until running ones have ended.
 const READ_PAUSE_MAX: Duration = Duration::from_millis(100);
+/// The same for a WAL that is far above its bound.
+const READ_PAUSE_MAX_FAR: Duration = Duration::from_secs(1);
+/// How many times the bound is far above it.
+const FAR_ABOVE: u64 = 4;
 /// The wait of a `RESTART` for a lock that another process holds.
 const RESTART_BUSY: Duration = Duration::from_millis(20);
 /// Frames that a `RESTART` may copy while commits wait: 2 MB.
 const RESTART_FRAMES_MAX: i64 = 512;
+
 /// The handle of the checkpoint thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
@@ -108,23 +113,33 @@ impl CheckpointThread {
         if self.gauge.bytes() < self.gauge.bytes_max() {
             return Ok(());
         }
-        if frames - copied > RESTART_FRAMES_MAX {
+        let is_far_above = self.gauge.bytes() >= FAR_ABOVE * self.gauge.bytes_max();
+        if frames - copied > RESTART_FRAMES_MAX && !is_far_above {
             let (_, frames, copied) = run_checkpoint(&self.connection, "PASSIVE")?;
-            // A long read keeps the frames: reads and commits must not wait for the copy.
+            // A long read keeps the frames: other reads must not wait for the copy.
             if frames - copied > RESTART_FRAMES_MAX {
                 return Ok(());
             }
         }
-        let Some(_pause) = self.readers.pause(READ_PAUSE_MAX) else {
+        let pause_max = match is_far_above {
+            true => READ_PAUSE_MAX_FAR,
+            false => READ_PAUSE_MAX,
+        };
+        let Some(_pause) = self.readers.pause(pause_max) else {
             return Ok(());
         };
+        // What was written since, while commits go on.
+        run_checkpoint(&self.connection, "PASSIVE")?;
         // After a burst the file is cut; else it is written over, which is faster than growing it.
         let size = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
         let mode = match size > 2 * self.gauge.bytes_max() {
             true => "TRUNCATE",
             false => "RESTART",
         };
-        let mut write_half = self.write_half.lock();
+        // A commit that waits for the disk must not hold up the paused reads.
+        let Some(mut write_half) = self.write_half.try_lock_for(READ_PAUSE_MAX) else {
+            return Ok(());
+        };
         let connection = &write_half.connection;
         if mode == "TRUNCATE" {
             // After a power failure an older mark would miss the frames of the emptied file.

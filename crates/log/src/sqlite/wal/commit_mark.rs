@@ -1,7 +1,7 @@
 //! The commit mark: a small file beside the database that says how far the WAL was committed.
 //!
 //! ```text
-//!   commit returns ─▶ the index of the WAL (-shm) is read ─▶ 72 bytes are written, not synced
+//!   commit returns ─▶ the index of the WAL (-shm) is read ─▶ 88 bytes are written, not synced
 //! ```
 //!
 //! A commit is on disk before its mark is written, so a mark never promises too much, and it may
@@ -17,19 +17,19 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::private;
 use crate::sqlite::DATABASE_FILE;
+use crate::sqlite::wal::commit_tail::CommitTail;
 use crate::sqlite::wal::{WalLoss, WalSalts, WalScan, WalState};
 
 /// The first bytes of a mark file.
 const MAGIC: [u8; 8] = *b"TWMARK01";
 /// Bytes of a mark before its hash.
-const FIELD_BYTES: usize = 40;
+const FIELD_BYTES: usize = 56;
 const MARK_BYTES: usize = FIELD_BYTES + 32;
 
 /// The file of the database that `suffix` names.
@@ -45,9 +45,8 @@ pub(crate) fn damaged_copy(dir: &Path) -> PathBuf {
 /// What a process recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// The last commit of a process that has not closed the store, and the row number of the last
-    /// event that was written.
-    Open(WalState, i64),
+    /// The last commit of a process that has not closed the store.
+    Open(WalState, CommitTail),
     /// The store was closed: every commit is in the database file, with or without a WAL.
     Closed,
     /// The WAL was found damaged, and the new epoch is not committed yet.
@@ -57,12 +56,13 @@ enum Mark {
 impl Mark {
     fn encode(self) -> [u8; MARK_BYTES] {
         let closed = WalState::default();
-        let (kind, state, lost, last_event): (u32, WalState, u32, i64) = match self {
-            Self::Open(state, last_event) => (0, state, 0, last_event),
-            Self::Closed => (1, closed, 0, 0),
+        let none = CommitTail::default();
+        let (kind, state, lost, tail): (u32, WalState, u32, CommitTail) = match self {
+            Self::Open(state, tail) => (0, state, 0, tail),
+            Self::Closed => (1, closed, 0, none),
             Self::Damaged(loss) => {
                 let kind = if loss.discard { 3 } else { 2 };
-                (kind, closed, loss.frames, 0)
+                (kind, closed, loss.frames, none)
             }
         };
         let mut bytes = [0; MARK_BYTES];
@@ -72,7 +72,9 @@ impl Mark {
         bytes[20..24].copy_from_slice(&state.frames.to_le_bytes());
         bytes[24..28].copy_from_slice(&state.backfilled.to_le_bytes());
         bytes[28..32].copy_from_slice(&lost.to_le_bytes());
-        bytes[32..40].copy_from_slice(&last_event.to_le_bytes());
+        bytes[32..40].copy_from_slice(&tail.event.to_le_bytes());
+        bytes[40..48].copy_from_slice(&tail.hash);
+        bytes[48..56].copy_from_slice(&tail.changes.to_le_bytes());
         let hash = Sha256::digest(&bytes[..FIELD_BYTES]);
         bytes[FIELD_BYTES..].copy_from_slice(&hash);
         bytes
@@ -98,11 +100,13 @@ impl Mark {
             let frames = number(28);
             Self::Damaged(WalLoss { frames, discard })
         };
+        let tail = CommitTail {
+            event: i64::from_le_bytes(fields[32..40].try_into().ok()?),
+            hash: fields[40..48].try_into().ok()?,
+            changes: i64::from_le_bytes(fields[48..56].try_into().ok()?),
+        };
         match number(8) {
-            0 => {
-                let last_event = fields.get(32..40)?.try_into().map(i64::from_le_bytes);
-                Some(Self::Open(state, last_event.ok()?))
-            }
+            0 => Some(Self::Open(state, tail)),
             1 => Some(Self::Closed),
             2 => Some(damaged(false)),
             3 => Some(damaged(true)),
@@ -115,21 +119,21 @@ impl Mark {
     }
 }
 
-/// Looks for commits that SQLite's recovery of the WAL in `dir` would lose. `has_event` tells whether
-/// the database file has an event with this row number or a larger one.
+/// Looks for commits that SQLite's recovery of the WAL in `dir` would lose. `has_commits` tells whether
+/// the database file has the commits that a tail ends.
 pub(crate) fn find_loss(
     dir: &Path,
-    has_event: impl FnOnce(i64) -> bool,
+    has_commits: impl FnOnce(&CommitTail) -> bool,
 ) -> io::Result<Option<WalLoss>> {
     let mark = Mark::read(dir);
     if let Some(Mark::Damaged(loss)) = mark {
         return Ok(Some(loss));
     }
     let marked = match mark {
-        Some(Mark::Open(state, last_event)) => {
+        Some(Mark::Open(state, tail)) => {
             // No WAL, and nothing is missing: another program, such as the `sqlite3` shell, opened the
             // database after a crash and copied the WAL.
-            if last_event > 0 && is_empty(&file(dir, "-wal")) && has_event(last_event) {
+            if is_empty(&file(dir, "-wal")) && has_commits(&tail) {
                 return Ok(None);
             }
             Some(state)
@@ -144,6 +148,17 @@ pub(crate) fn find_loss(
         _ => WalState::latest(marked, indexed),
     };
     Ok(WalScan::read(&file(dir, "-wal"))?.loss(known))
+}
+
+/// Records at a start without loss that an open mark has no WAL any more: the next WAL begins with
+/// other salts, and the mark must not be compared with them.
+pub(crate) fn record_copied(dir: &Path) -> io::Result<()> {
+    if !matches!(Mark::read(dir), Some(Mark::Open(..))) || !is_empty(&file(dir, "-wal")) {
+        return Ok(());
+    }
+    let mark = private::open_file(&file(dir, "-mark"))?;
+    mark.write_all_at(&Mark::Closed.encode(), 0)?;
+    mark.sync_all()
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -198,22 +213,22 @@ pub(crate) struct CommitMark {
     mark: File,
     index: File,
     last: Mutex<Option<Mark>>,
-    last_event: AtomicI64,
+    tail: Mutex<CommitTail>,
 }
 
 impl CommitMark {
     /// Opens the mark beside a database that is open in WAL mode, and records its last commit.
-    pub(crate) fn open(dir: &Path, last_event: i64) -> io::Result<Self> {
+    pub(crate) fn open(dir: &Path, tail: CommitTail) -> io::Result<Self> {
         let mark = Self {
             dir: dir.to_owned(),
             mark: private::open_file(&file(dir, "-mark"))?,
             index: File::open(file(dir, "-shm"))?,
             last: Mutex::new(None),
-            last_event: AtomicI64::new(last_event),
+            tail: Mutex::new(tail),
         };
         mark.mark.set_len(MARK_BYTES as u64)?;
         let state = WalState::read_index(&mark.index);
-        mark.write(Mark::Open(state.unwrap_or_default(), last_event));
+        mark.write(Mark::Open(state.unwrap_or_default(), tail));
         // After a power failure the mark of an earlier process would be compared with a WAL that
         // has nothing to do with it.
         mark.mark.sync_data()?;
@@ -224,14 +239,14 @@ impl CommitMark {
     /// every write of the one writing connection, also one that was checkpointed.
     pub(crate) fn record(&self) {
         if let Some(state) = WalState::read_index(&self.index) {
-            let last_event = self.last_event.load(Ordering::Relaxed);
-            self.write(Mark::Open(state, last_event));
+            let tail = *self.tail.lock();
+            self.write(Mark::Open(state, tail));
         }
     }
 
-    /// Sets the row number of the last event for the next [`record`](Self::record).
-    pub(crate) fn set_last_event(&self, last_event: i64) {
-        self.last_event.store(last_event, Ordering::Relaxed);
+    /// Sets the tail for the next [`record`](Self::record).
+    pub(crate) fn set_tail(&self, tail: CommitTail) {
+        *self.tail.lock() = tail;
     }
 
     /// Records the last commit and syncs the mark. Called before the WAL is cut.

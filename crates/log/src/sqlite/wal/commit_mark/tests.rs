@@ -4,6 +4,8 @@ use turnwire_event::Seq;
 
 use super::*;
 use crate::log::Log as _;
+use crate::maintenance::{Maintenance as _, PieceBudget, Progress};
+use crate::sqlite::upkeep::checkpoint::run_checkpoint;
 use crate::sqlite::{CommitDurability, SqliteOptions, SqliteStore, WriteHalf};
 use crate::tests::fixture::BatchBuilder;
 
@@ -232,7 +234,12 @@ fn garbled_mark_is_ignored() {
         frames: 9,
         discard: true,
     };
-    for mark in [Mark::Open(state, 7), Mark::Closed, Mark::Damaged(loss)] {
+    let tail = CommitTail {
+        event: 7,
+        hash: *b"hashhash",
+        changes: 2,
+    };
+    for mark in [Mark::Open(state, tail), Mark::Closed, Mark::Damaged(loss)] {
         let bytes = mark.encode();
         assert_eq!(Mark::decode(&bytes), Some(mark));
         for at in 0..MARK_BYTES {
@@ -242,4 +249,82 @@ fn garbled_mark_is_ignored() {
         }
         assert_eq!(Mark::decode(&bytes[1..]), None);
     }
+}
+
+/// Deletes the builder's session, and removes its rows.
+fn delete(store: &SqliteStore, builder: &BatchBuilder) {
+    store.delete(&[builder.session]).expect("deleted");
+    while store
+        .remove_deleted(&PieceBudget::default())
+        .expect("a piece")
+        == Progress::More
+    {}
+}
+
+/// What another program does with a database that a killed process left: it copies the WAL.
+fn copy_wal(dir: &Path) {
+    let connection = rusqlite::Connection::open(dir.join(DATABASE_FILE)).expect("opened");
+    let sessions: i64 = connection
+        .query_row("SELECT count(*) FROM session", [], |row| row.get(0))
+        .expect("read");
+    assert!(sessions > 0);
+    drop(connection);
+    assert!(is_empty(&file(dir, "-wal")), "the WAL was copied");
+}
+
+#[test]
+fn copied_wal_is_no_loss() {
+    let (dir, mut builder) = killed_after_commits();
+    copy_wal(dir.path());
+    // A start that does not finish changes nothing.
+    record_copied(dir.path()).expect("recorded");
+    let store = open(dir.path());
+    assert_eq!(tail(&store, &builder), (1, 80));
+    // The newest events are removed before the crash.
+    let mut other = BatchBuilder::new(2);
+    store.append(&[other.events(5)]).expect("an append");
+    delete(&store, &other);
+    let again = killed(dir.path());
+    copy_wal(again.path());
+    assert_eq!(tail(&open(again.path()), &builder), (1, 80));
+    store.append(&[builder.events(1)]).expect("an append");
+}
+
+#[test]
+fn row_numbers_given_again_do_not_hide_a_loss() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (mut kept, mut deleted) = (BatchBuilder::new(1), BatchBuilder::new(2));
+    let store = open(dir.path());
+    store.append(&[kept.events(5)]).expect("an append");
+    store.append(&[deleted.events(10)]).expect("an append");
+    let copied = run_checkpoint(&store.write_half.lock().connection, "TRUNCATE");
+    assert_eq!(copied.expect("copied").0, 0);
+    store.write(|_| Ok(())).expect("recorded");
+    // The database file has events 1 to 15; the WAL has the removal of 6 to 15.
+    delete(&store, &deleted);
+    let removed = killed(dir.path());
+    // And these get the numbers of removed ones.
+    store.append(&[kept.events(3)]).expect("an append");
+    let reused = killed(dir.path());
+    for dir in [&removed, &reused] {
+        remove(dir.path(), &["-wal", "-shm"]);
+        assert_eq!(tail(&open(dir.path()), &kept), (2, 5));
+    }
+}
+
+#[test]
+fn lost_commit_without_events_is_a_loss() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut builders = [BatchBuilder::new(1), BatchBuilder::new(2)];
+    let store = open(dir.path());
+    for builder in &mut builders {
+        store.append(&[builder.events(5)]).expect("an append");
+    }
+    let copied = run_checkpoint(&store.write_half.lock().connection, "TRUNCATE");
+    assert_eq!(copied.expect("copied").0, 0);
+    store.delete(&[builders[0].session]).expect("deleted");
+    let killed = killed(dir.path());
+    remove(killed.path(), &["-wal", "-shm"]);
+    // The session is there again, which a client may have seen deleted.
+    assert_eq!(tail(&open(killed.path()), &builders[0]).0, 2);
 }
