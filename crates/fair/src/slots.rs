@@ -144,10 +144,16 @@ impl<K: Clone + Eq + Hash> FairSlots<K> {
 
     /// Takes back a slot and passes free ones to those who wait.
     fn release(self: &Arc<Self>, owner: &K) {
-        self.state.lock().give_back(owner);
-        loop {
-            let next = self.state.lock().serve_next();
-            let Some((owner, grant)) = next else { return };
+        let mut served = Vec::new();
+        {
+            // Under one lock: a request that comes between could take the slot before those who wait.
+            let mut state = self.state.lock();
+            state.give_back(owner);
+            while let Some(next) = state.serve_next() {
+                served.push(next);
+            }
+        }
+        for (owner, grant) in served {
             // If the requester is gone, the slot is dropped here, outside the lock, and is free again.
             drop(grant.send(self.slot(&owner)));
         }

@@ -379,8 +379,9 @@ impl BatchSource for Sequencer {
     }
 
     fn quarantined(&self) {
-        self.shut();
+        // The reason first: a caller that finds the session closed asks for it.
         self.sink.quarantined();
+        self.shut();
         self.progress.notify_waiters();
     }
 }
