@@ -172,12 +172,17 @@ impl TurnCanceller {
         timeout: Duration,
     ) -> Result<Option<TurnRow>, Error> {
         let row = self.core.turn(owner, id).await?;
-        if row.ended.is_some() {
-            // The row is readable a moment before the events of its commit are released.
-            if let Some(live) = self.core.registry.get(row.session_id) {
-                live.all_committed().await?;
-            }
-            return Ok(Some(row));
+        if let Some(terminal) = row.ended {
+            let Some(live) = self.core.registry.get(row.session_id) else {
+                return Ok(Some(row));
+            };
+            // The row is readable a moment before the events of its commit are released. Not for the
+            // events of later turns, which cannot be written while the disk is full.
+            let released = live.committed(terminal.seq);
+            return match tokio::time::timeout(timeout, released).await {
+                Ok(released) => released.map(|()| Some(row)),
+                Err(_) => Ok(None),
+            };
         }
         let live = self.core.open(owner, row.session_id).await?;
         let ended = live.turn_ended(id);
