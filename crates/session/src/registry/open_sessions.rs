@@ -24,8 +24,37 @@ struct OpenSessions {
     sessions: HashMap<SessionId, Arc<LiveSession>>,
     /// The ids in `sessions` by owner.
     by_owner: HashMap<Owner, HashSet<SessionId>>,
+    /// The sessions that callers are reading from the store.
+    loading: HashMap<SessionId, LoadingSession>,
+}
+
+/// A session that is not in memory, and the callers that load it.
+#[derive(Default)]
+struct LoadingSession {
+    callers: usize,
     /// The number of removals: a caller that read the store before one must read it again.
     removals: u64,
+}
+
+/// Counts one caller that loads a session, as [`LoadingSession`]. Not dropped under the lock of the
+/// registry.
+struct LoadGuard<'a> {
+    registry: &'a SessionRegistry,
+    id: SessionId,
+    /// The removals of the session before the caller read the store.
+    removals: u64,
+}
+
+impl Drop for LoadGuard<'_> {
+    fn drop(&mut self) {
+        let mut open = self.registry.open.lock();
+        if let Some(loading) = open.loading.get_mut(&self.id) {
+            loading.callers -= 1;
+            if loading.callers == 0 {
+                open.loading.remove(&self.id);
+            }
+        }
+    }
 }
 
 impl SessionRegistry {
@@ -37,12 +66,9 @@ impl SessionRegistry {
         reader: Reader,
     ) -> Result<Arc<LiveSession>, Error> {
         loop {
-            let removals = {
-                let open = self.open.lock();
-                if let Some(live) = open.sessions.get(&id) {
-                    return Ok(live.clone());
-                }
-                open.removals
+            let load = match self.get_or_load(id) {
+                Ok(live) => return Ok(live),
+                Err(load) => load,
             };
             let read = services.read_for(reader.clone(), move |store| {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
@@ -62,7 +88,7 @@ impl SessionRegistry {
             let mut open = self.open.lock();
             // A session that was deleted, or unloaded after more was written, must not come back
             // in the state that was read.
-            if open.removals == removals {
+            if open.is_current(&load) {
                 if !open.sessions.contains_key(&id) {
                     open.make_room(&services.options, &owner)?;
                 }
@@ -72,6 +98,21 @@ impl SessionRegistry {
                 return Ok(live);
             }
         }
+    }
+
+    /// A session that is in memory, or the guard of a caller that loads it.
+    fn get_or_load(&self, id: SessionId) -> Result<Arc<LiveSession>, LoadGuard<'_>> {
+        let mut open = self.open.lock();
+        if let Some(live) = open.sessions.get(&id) {
+            return Ok(live.clone());
+        }
+        let loading = open.loading.entry(id).or_default();
+        loading.callers += 1;
+        Err(LoadGuard {
+            registry: self,
+            id,
+            removals: loading.removals,
+        })
     }
 
     /// A session that is in memory.
@@ -92,7 +133,7 @@ impl SessionRegistry {
     /// Removes a session from memory.
     pub(crate) fn remove(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         let mut open = self.open.lock();
-        open.removals += 1;
+        open.count_removal(id);
         let removed = open.sessions.remove(&id)?;
         open.forget(&removed.owner, id);
         Some(removed)
@@ -132,6 +173,19 @@ impl SessionRegistry {
 }
 
 impl OpenSessions {
+    /// Whether the session of `load` was not removed since its caller read the store.
+    fn is_current(&self, load: &LoadGuard<'_>) -> bool {
+        let loading = self.loading.get(&load.id);
+        loading.is_some_and(|loading| loading.removals == load.removals)
+    }
+
+    /// Makes those that load the session read it again.
+    fn count_removal(&mut self, id: SessionId) {
+        if let Some(loading) = self.loading.get_mut(&id) {
+            loading.removals += 1;
+        }
+    }
+
     /// Inserts a session, and returns the one in memory: another caller may have been first.
     fn insert(&mut self, live: Arc<LiveSession>) -> Arc<LiveSession> {
         let live = self.sessions.entry(live.id).or_insert(live).clone();
@@ -211,8 +265,34 @@ impl OpenSessions {
                 live.services.quarantined.lock().insert(id);
             }
             self.forget(&live.owner, id);
+            self.count_removal(id);
         }
-        self.removals += 1;
         metrics::gauge!(metric::SESSIONS_OPEN).set(self.sessions.len() as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnwire_event::Ulid;
+
+    #[test]
+    fn removal_concerns_only_loads_of_its_session() {
+        let registry = SessionRegistry::default();
+        let [one, other] = [1, 2].map(|id| SessionId(Ulid(id)));
+        let Err(load) = registry.get_or_load(one) else {
+            panic!("the session is not in memory");
+        };
+        let is_current = |load: &LoadGuard<'_>| registry.open.lock().is_current(load);
+        registry.remove(other);
+        assert!(is_current(&load), "another session was removed");
+        registry.remove(one);
+        assert!(!is_current(&load), "what was read is no longer there");
+        let Err(again) = registry.get_or_load(one) else {
+            panic!("the session is not in memory");
+        };
+        assert!(is_current(&again), "read after the removal");
+        drop((load, again));
+        assert!(registry.open.lock().loading.is_empty());
     }
 }
