@@ -30,6 +30,8 @@ pub struct Options {
     pub ring_bytes: usize,
     /// Bytes of released events and their frames that all sessions keep in memory.
     pub rings_bytes: usize,
+    /// Bytes of the messages that all sessions keep in memory for their next turns.
+    pub history_cache_bytes: usize,
     /// Reads of the store at once, each on a thread of its own.
     pub read_slots: usize,
     /// Reads of one owner's requests at once, and as many of its turns.
@@ -113,6 +115,7 @@ impl Default for Options {
             ring_events: 4096,
             ring_bytes: 4 << 20,
             rings_bytes: 256 << 20,
+            history_cache_bytes: 64 << 20,
             read_slots: 16,
             read_slots_per_owner: 4,
             reads_waiting_per_owner: 1_024,

@@ -126,6 +126,7 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         read_slots: config.store.read_slots,
         read_slots_per_owner: config.store.read_slots_per_owner,
         reads_waiting_per_owner: config.store.reads_waiting_per_owner,
+        history_cache_bytes: config.session.history_cache_bytes,
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,
         open_max_per_owner: config.session.open_max_per_owner,

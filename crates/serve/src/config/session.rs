@@ -7,13 +7,18 @@ use super::setting::{number, section};
 section! {
     /// Settings of all sessions.
     Session, "session" {
-        /// Maximum number of sessions in memory; idle ones cost a few kB and are unloaded.
+        /// Maximum number of sessions in memory. Beside its events (`stream.rings_bytes`) and messages
+        /// (`session.history_cache_bytes`) an idle one costs a few kB, and it is unloaded.
         open_max: usize = "20000", number(1..=10_000_000);
         /// Maximum number of sessions of one principal in memory: a quarter of all. Only sessions with
         /// a turn, a queue or a client count; the next one gets 429.
         open_max_per_owner: usize = "5000", number(1..=10_000_000);
         /// Idle time after which a session without clients and turns is unloaded from memory.
         idle_unload_ms: u64 = "60000", number(10..=86_400_000);
+        /// Bytes of the messages that all sessions together keep in memory for their next turns, a
+        /// quarter of it for one principal: 3,000 conversations of 20 kB. The next turn of a session
+        /// that does not fit reads its messages from the database, which takes about a millisecond.
+        history_cache_bytes: usize = "67108864", number(0..=1_099_511_627_776);
         /// Maximum number of workers per turn, in sequence or in parallel: each is a session with
         /// its own model calls, and a person can follow a handful.
         workers_max: usize = "8", number(0..=1_000);

@@ -19,6 +19,7 @@ use super::submitter::TurnSubmitter;
 use super::writer::SessionWriter;
 use crate::clock::trusted::TrustedClock;
 use crate::error::Error;
+use crate::history::budget::HistoryCacheBudget;
 use crate::lifecycle::session_core::SessionCore;
 use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{DeletedCallback, SessionServices};
@@ -97,6 +98,7 @@ impl SessionService {
             trusted_clock,
             routing_policy: Mutex::new(policy),
             ring_budget: RingBudget::start(parts.options.rings_bytes),
+            history_budget: HistoryCacheBudget::new(parts.options.history_cache_bytes),
             runner: TurnRunner::new(parts.producer, Handle::current(), &parts.options),
             reads: ReadSlots::new(&parts.options),
             options: parts.options,

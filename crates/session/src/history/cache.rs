@@ -1,37 +1,66 @@
-//! The messages of earlier turns, cached while their session is in memory: messages never change,
-//! so each turn reads only those stored since the turn before.
+//! The messages of earlier turns, cached while their session is in memory and the budget of all caches
+//! has room: messages never change, so each turn reads only those stored since the turn before.
 
 use std::collections::VecDeque;
 
 use turnwire_event::port::HistoryBudget;
-use turnwire_event::{Message, Position};
+use turnwire_event::{Message, Position, SessionId};
 use turnwire_log::{MessageView, Store};
 
-use super::select::{SizedMessage, page_bounds, with_size, with_sizes};
+use super::budget::{CacheReservation, memory_bytes};
+use super::select::{SizedMessage, page_bounds, with_size};
 use crate::error::Error;
 
+/// Messages oldest first, and the number of messages in their session.
+pub(crate) type CountedMessages = (Vec<SizedMessage>, u64);
+
 /// The newest messages of a session that its orchestrator reads.
-#[derive(Default)]
 pub(crate) struct HistoryCache {
-    /// The position that the cache is complete up to; `None` before the first read.
+    /// The position that the cache is complete up to; `None` if the store must be read.
     upto: Option<Position>,
-    messages: VecDeque<SizedMessage>,
+    messages: VecDeque<CachedMessage>,
     /// Messages of the session up to `upto`, cached or not.
     total: u64,
     /// The smallest budget that messages were trimmed to; `None` if all messages are cached.
     trimmed_to: Option<HistoryBudget>,
+    /// The memory of `messages`.
+    reserved: CacheReservation,
+}
+
+struct CachedMessage {
+    sized: SizedMessage,
+    memory: usize,
+}
+
+impl CachedMessage {
+    fn new(message: Message) -> Self {
+        let memory = memory_bytes(&message);
+        let sized = with_size(message);
+        Self { sized, memory }
+    }
 }
 
 impl HistoryCache {
-    /// Reads the messages that were completed up to `upto`, and [`trim`](Self::trim)s the cache to
-    /// `budget`.
+    /// A cache that knows nothing of its session.
+    pub(crate) fn new(reserved: CacheReservation) -> Self {
+        Self {
+            upto: None,
+            messages: VecDeque::new(),
+            total: 0,
+            trimmed_to: None,
+            reserved,
+        }
+    }
+
+    /// Reads the messages that were completed up to `upto`, and returns the newest within `budget`.
+    /// They are cached if they fit.
     pub(crate) fn refresh(
         &mut self,
         store: &dyn Store,
-        session: turnwire_event::SessionId,
+        session: SessionId,
         upto: Position,
         budget: HistoryBudget,
-    ) -> Result<(), Error> {
+    ) -> Result<CountedMessages, Error> {
         let upto = self.upto.map_or(upto, |cached| cached.max(upto));
         let view = MessageView::Orchestrator;
         match self.upto.filter(|_| self.covers(budget)) {
@@ -39,7 +68,8 @@ impl HistoryCache {
             Some(after) => {
                 let fresh = store.messages_since(session, view, after, upto)?;
                 self.total += fresh.len() as u64;
-                self.messages.extend(with_sizes(fresh));
+                let fresh = fresh.into_iter().map(|stored| stored.message);
+                self.messages.extend(fresh.map(CachedMessage::new));
             }
             None => {
                 let total = store.message_count(session, view, upto)?;
@@ -47,12 +77,14 @@ impl HistoryCache {
                 let newest = store.messages(session, view, upto, None, page_bounds(budget))?;
                 self.trimmed_to = (newest.rows.len() as u64 != total).then_some(budget);
                 self.total = total;
-                self.messages = newest.rows.into_iter().map(with_size).collect();
+                self.messages = newest.rows.into_iter().map(CachedMessage::new).collect();
             }
         }
         self.upto = Some(upto);
         self.trim(budget);
-        Ok(())
+        let messages = self.messages();
+        self.reserve();
+        Ok(messages)
     }
 
     /// Whether no message was trimmed that `budget` could select: the budget may have grown.
@@ -63,15 +95,16 @@ impl HistoryCache {
     }
 
     /// Removes the oldest messages beyond `budget`.
-    pub(crate) fn trim(&mut self, budget: HistoryBudget) {
-        let mut bytes: usize = self.messages.iter().map(|(_, bytes)| bytes).sum();
+    fn trim(&mut self, budget: HistoryBudget) {
+        let sizes = self.messages.iter().map(|cached| cached.sized.1);
+        let mut bytes: usize = sizes.sum();
         while self.messages.len() > budget.messages_max
             || (bytes > budget.bytes_max && self.messages.len() > 1)
         {
-            let Some((_, size)) = self.messages.pop_front() else {
+            let Some(oldest) = self.messages.pop_front() else {
                 break;
             };
-            bytes -= size;
+            bytes -= oldest.sized.1;
             let trimmed = self.trimmed_to.unwrap_or(budget);
             self.trimmed_to = Some(HistoryBudget {
                 messages_max: trimmed.messages_max.min(budget.messages_max),
@@ -80,19 +113,51 @@ impl HistoryCache {
         }
     }
 
-    /// Appends the messages of a turn that started at `from` and ended at `upto`: all messages of
-    /// the session in between. Does nothing if the cache was refreshed meanwhile.
-    pub(crate) fn append_turn(&mut self, from: Position, upto: Position, messages: Vec<Message>) {
-        if self.upto == Some(from) {
-            self.upto = Some(upto);
-            self.total += messages.len() as u64;
-            self.messages.extend(messages.into_iter().map(with_size));
+    /// Counts the messages in the budget of all sessions, or forgets them if they do not fit.
+    fn reserve(&mut self) {
+        let memory = self.messages.iter().map(|cached| cached.memory);
+        if !self.reserved.resize(memory.sum()) {
+            self.upto = None;
+            self.messages = VecDeque::new();
+            self.trimmed_to = None;
+            // `total` stays: the session is not one without messages.
+            self.reserved.resize(0);
         }
     }
 
-    /// Whether the cache holds every message up to `upto` that `budget` could select.
-    pub(crate) fn is_current(&self, upto: Position, budget: HistoryBudget) -> bool {
-        self.upto == Some(upto) && self.covers(budget)
+    /// Appends the messages of a turn that started at `from` and ended at `upto`, all messages of
+    /// the session in between, and removes the oldest beyond `budget`. Does nothing if the cache was
+    /// cleared or refreshed meanwhile.
+    pub(crate) fn append_turn(
+        &mut self,
+        (from, upto): (Position, Position),
+        messages: Vec<Message>,
+        budget: HistoryBudget,
+    ) {
+        if self.upto == Some(from) {
+            self.upto = Some(upto);
+            self.total += messages.len() as u64;
+            let messages = messages.into_iter();
+            self.messages.extend(messages.map(CachedMessage::new));
+            self.trim(budget);
+            self.reserve();
+        }
+    }
+
+    /// The messages within `budget`, if the cache holds every message up to `upto` that it could
+    /// select.
+    pub(crate) fn current(
+        &mut self,
+        upto: Position,
+        budget: HistoryBudget,
+    ) -> Option<CountedMessages> {
+        if self.upto != Some(upto) || !self.covers(budget) {
+            return None;
+        }
+        self.trim(budget);
+        let messages = self.messages();
+        self.reserve();
+        Some(messages)
     }
 
     /// Marks the cache of a session without messages as complete up to `at`.
@@ -102,8 +167,8 @@ impl HistoryCache {
         }
     }
 
-    /// The cached messages, oldest first, and the number of messages in the session.
-    pub(crate) fn messages(&self) -> (Vec<SizedMessage>, u64) {
-        (self.messages.iter().cloned().collect(), self.total)
+    fn messages(&self) -> CountedMessages {
+        let messages = self.messages.iter().map(|cached| cached.sized.clone());
+        (messages.collect(), self.total)
     }
 }

@@ -31,6 +31,7 @@ use super::turn_runner::TurnRunner;
 use super::turn_slot::{TurnEndGuard, TurnSlot};
 use crate::clock::trusted::TrustedClock;
 use crate::error::Error;
+use crate::history::budget::HistoryCacheBudget;
 use crate::history::cache::HistoryCache;
 use crate::options::Options;
 use crate::store_read::{ReadShare, ReadSlots, Reader, read_with};
@@ -67,6 +68,8 @@ pub(crate) struct SessionServices {
     pub(crate) pump: WakePump,
     /// The memory of all rings together.
     pub(crate) ring_budget: Arc<RingBudget>,
+    /// The memory of all history caches together.
+    pub(crate) history_budget: Arc<HistoryCacheBudget>,
     pub(crate) runner: TurnRunner,
     /// The slots of reads of the store.
     pub(crate) reads: ReadSlots,
@@ -192,6 +195,7 @@ pub struct LiveSession {
     pub(crate) slot: Mutex<TurnSlot>,
     pub(crate) presence: SessionPresence,
     bus: BusCoalescer,
+    /// Locked by blocking threads while they read the store; elsewhere only tried.
     pub(crate) history: Arc<Mutex<HistoryCache>>,
     /// The last count of a replay: many clients reconnect from one position with one filter.
     pub(crate) last_replay_count: Mutex<Option<ReplayCount>>,
@@ -294,6 +298,7 @@ impl LiveSession {
             services.writer.clone(),
             ring.clone(),
         );
+        let history = HistoryCache::new(services.history_budget.reservation(owner.clone()));
         Arc::new(Self {
             id,
             owner,
@@ -305,7 +310,7 @@ impl LiveSession {
             slot: Mutex::default(),
             presence: SessionPresence::new(),
             bus: BusCoalescer::default(),
-            history: Arc::default(),
+            history: Arc::new(Mutex::new(history)),
             last_replay_count: Mutex::new(None),
         })
     }

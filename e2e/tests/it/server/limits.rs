@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use turnwire_e2e::chat::{MetricsSnapshot, raw, until};
 use turnwire_e2e::server_fixture::ServerFixture;
+use turnwire_event::SessionId;
 use turnwire_testkit::api::{ApiClient, ApiResponse};
 use turnwire_testkit::chat::{ChatStream, ChatSubmit};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -159,6 +160,49 @@ async fn rings_stay_within_their_budget_and_no_event_is_lost() {
     fixture.api.cancel(watched).await.expect("an answer");
     watcher.turn(watched).await.expect("the whole turn");
     fixture.check_history().await;
+}
+
+/// Submits a turn, and returns the input tokens of its model call when it has ended.
+async fn input_tokens(api: &ApiClient, session: SessionId, message: &str) -> u64 {
+    let accepted = api.submit(session, message).await.expect("a turn");
+    let ended = api.ended(accepted.turn_id).await.expect("an end");
+    let payload = &ended["terminal"]["payload"];
+    assert_eq!(payload["status"], "ok", "{ended}");
+    payload["usage"]["input_tokens"].as_u64().expect("a count")
+}
+
+// F8
+// serial: compares the server's memory before and after
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn histories_stay_within_their_budget_and_turns_have_theirs() {
+    const SESSIONS: usize = 150;
+    let options = options()
+        .set("session", "history_cache_bytes", 8 << 20)
+        .set("stream", "rings_bytes", 1 << 20);
+    let server = TestServer::start(options).await;
+    let api = server.api();
+    let input = "x".repeat(1_000_000);
+    let mut sessions = Vec::new();
+    let mut before = 0;
+    for number in 0..SESSIONS {
+        // Caches of the process are filled before its memory is counted.
+        if number == 20 {
+            before = resident_kib(server.pid());
+        }
+        let session = api.create().await.expect("a session");
+        input_tokens(&api, session, &input).await;
+        sessions.push(session);
+    }
+    // 130 histories of 1 MB.
+    let after = resident_kib(server.pid());
+    assert!(after < before + 60_000, "from {before} to {after} KiB");
+    // The first is cached, the last is read from the database. A token has four bytes.
+    for session in [sessions[0], sessions[SESSIONS - 1]] {
+        for turn in 0..2 {
+            let tokens = input_tokens(&api, session, "and now?").await;
+            assert!(tokens > 240_000, "turn {turn}: {tokens} tokens");
+        }
+    }
 }
 
 #[tokio::test]

@@ -92,25 +92,24 @@ pub(crate) async fn load_history(
         open_approvals,
     };
     let may_have_open_approvals = live.slot.lock().may_have_open_approvals;
-    {
-        let mut cache = live.history.lock();
+    // Not waited for: a blocking thread has the lock while it reads the store, and the read below
+    // waits for it on such a thread.
+    if let Some(mut cache) = live.history.try_lock() {
         if is_new {
             cache.start_empty(upto);
         }
-        if !may_have_open_approvals && cache.is_current(upto, budget) {
-            cache.trim(budget);
-            return Ok(history(cache.messages(), Vec::new()));
+        if !may_have_open_approvals && let Some(cached) = cache.current(upto, budget) {
+            return Ok(history(cached, Vec::new()));
         }
     }
     let cache = live.history.clone();
     let read = share.read(live.services.store.clone(), move |store| {
-        let mut cache = cache.lock();
-        cache.refresh(store, id, upto, budget)?;
+        let messages = cache.lock().refresh(store, id, upto, budget)?;
         let approvals = match may_have_open_approvals {
             true => open_approvals(store, id)?,
             false => Vec::new(),
         };
-        Ok(history(cache.messages(), approvals))
+        Ok(history(messages, approvals))
     });
     read.await
 }

@@ -92,11 +92,7 @@ impl TurnRun {
         let reason = match outcome {
             Some(Ok(outcome)) => {
                 if let Some(at) = finish_turn(&self.live, self.turn, outcome, context) {
-                    let opening = std::mem::take(&mut self.opening_messages);
-                    let emitted = self.emitter.take_messages();
-                    let messages = opening.into_iter().chain(emitted).collect();
-                    let mut history = self.live.history.lock();
-                    history.append_turn(self.started_after, at, messages);
+                    self.cache_messages(at);
                 }
                 return;
             }
@@ -108,6 +104,18 @@ impl TurnRun {
             None => Some("server_shutdown"),
         };
         abort_turn(&self.live, self.turn, reason, context);
+    }
+
+    /// Appends the messages of the turn, which ended at `at`, to the history. If a blocking thread has
+    /// the lock, the cache stays complete up to an earlier position: the next turn reads the rest.
+    fn cache_messages(&mut self, at: Position) {
+        if let Some(mut history) = self.live.history.try_lock() {
+            let opening = std::mem::take(&mut self.opening_messages);
+            let emitted = self.emitter.take_messages();
+            let messages = opening.into_iter().chain(emitted).collect();
+            let budget = self.live.services.runner.producer.history();
+            history.append_turn((self.started_after, at), messages, budget);
+        }
     }
 
     /// Waits until the producer, its parts and its children have ended, each within its time. The

@@ -18,6 +18,7 @@ use turnwire_log::{
 
 use crate::clock::trusted::TrustedClock;
 use crate::clock::{SystemClock, SystemIdGenerator};
+use crate::history::budget::HistoryCacheBudget;
 use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::live::turn_runner::TurnRunner;
@@ -192,6 +193,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
         writer,
         pump: WakePump::start(),
         ring_budget: turnwire_hub::RingBudget::start(256 << 20),
+        history_budget: HistoryCacheBudget::new(64 << 20),
         runner: TurnRunner::new(
             Arc::new(NoProducer),
             tokio::runtime::Handle::current(),
