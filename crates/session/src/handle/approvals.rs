@@ -190,8 +190,8 @@ impl TurnApprovals {
     }
 }
 
-/// The history with all messages of the resumed turns: the resuming turn is useless without them,
-/// so no budget cuts them.
+/// The history with the messages of the resumed turns: the resuming turn is useless without them, so
+/// the budget of the history does not cut them.
 fn with_chain(
     history: TurnHistory,
     turns: &HashSet<TurnId>,

@@ -1,5 +1,5 @@
 //! The messages of earlier turns, cached while their session is in memory and the budget of all caches
-//! has room: messages never change, so each turn reads only those stored since the turn before.
+//! has room: messages never change, so a turn that follows another in peace reads nothing.
 
 use std::collections::VecDeque;
 
@@ -63,22 +63,17 @@ impl HistoryCache {
     ) -> Result<CountedMessages, Error> {
         let upto = self.upto.map_or(upto, |cached| cached.max(upto));
         let view = MessageView::Orchestrator;
-        match self.upto.filter(|_| self.covers(budget)) {
-            Some(after) if after == upto => {}
-            Some(after) => {
-                let fresh = store.messages_since(session, view, after, upto)?;
-                self.total += fresh.len() as u64;
-                let fresh = fresh.into_iter().map(|stored| stored.message);
-                self.messages.extend(fresh.map(CachedMessage::new));
-            }
-            None => {
-                let total = store.message_count(session, view, upto)?;
-                // The sizes of stored messages are those that `trim` counts.
-                let newest = store.messages(session, view, upto, None, page_bounds(budget))?;
-                self.trimmed_to = (newest.rows.len() as u64 != total).then_some(budget);
-                self.total = total;
-                self.messages = newest.rows.into_iter().map(CachedMessage::new).collect();
-            }
+        if self.upto != Some(upto) || !self.covers(budget) {
+            // Within the budget, and not all since the last read: a turn may have stored any number.
+            // The sizes of stored messages are those that `trim` counts.
+            let newest = store.messages(session, view, upto, None, page_bounds(budget))?;
+            let total = match newest.has_more {
+                true => store.message_count(session, view, upto)?,
+                false => newest.rows.len() as u64,
+            };
+            self.trimmed_to = newest.has_more.then_some(budget);
+            self.total = total;
+            self.messages = newest.rows.into_iter().map(CachedMessage::new).collect();
         }
         self.upto = Some(upto);
         self.trim(budget);

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use turnwire_event::port::HistoryBudget;
-use turnwire_event::row::StoredMessage;
 use turnwire_event::{Message, Role, TurnId};
 use turnwire_log::PageBounds;
 
@@ -18,11 +17,6 @@ pub(crate) fn page_bounds(budget: HistoryBudget) -> PageBounds {
         rows: budget.messages_max,
         bytes: budget.bytes_max,
     }
-}
-
-/// Adds their sizes to stored messages.
-pub(crate) fn with_sizes(stored: Vec<StoredMessage>) -> impl Iterator<Item = SizedMessage> {
-    stored.into_iter().map(|stored| with_size(stored.message))
 }
 
 /// Adds the size to a message: the bytes of its content and of the provider data that is sent

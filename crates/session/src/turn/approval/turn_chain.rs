@@ -8,15 +8,25 @@ use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::{Origin, TurnKind};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Body, Event, Message, Position, Role, Seq, SessionId, TurnId};
-use turnwire_log::{EventSelection, Log, MessageView, ReadError, ReadLimits, Store};
+use turnwire_log::{EventSelection, Log, MessageView, PageBounds, ReadError, ReadLimits, Store};
 
 use crate::error::Error;
-use crate::history::select::{RESUMES, SizedMessage, with_sizes};
+use crate::history::select::{RESUMES, SizedMessage, with_size};
 use crate::submit::request::{DisconnectScope, SubmitRequest};
 
 /// Turns in one chain: a person who was asked for approval so often in a row talks with a model
 /// that has lost the beginning.
 const CHAIN_MAX: usize = 256;
+
+/// Bytes of the messages of one chain: at four bytes a token the two million tokens that the largest
+/// models read at once. Earlier turns are left out, as the history leaves them out.
+const CHAIN_BYTES_MAX: usize = 8 << 20;
+
+/// The messages of a turn that are read at once.
+const MESSAGE_PAGE: PageBounds = PageBounds {
+    rows: 64,
+    bytes: 1 << 20,
+};
 
 /// The locale of a turn whose `turn.started` was removed by retention.
 const DEFAULT_LOCALE: &str = "en";
@@ -26,7 +36,7 @@ pub(crate) struct TurnChain {
     pub(crate) request: SubmitRequest,
     /// The paused turn and the turns that it resumed.
     pub(crate) turns: HashSet<TurnId>,
-    /// All messages of `turns`.
+    /// The messages of the paused turn, and of the turns before it within [`CHAIN_BYTES_MAX`].
     pub(crate) messages: Vec<SizedMessage>,
 }
 
@@ -34,29 +44,86 @@ impl TurnChain {
     /// Reads the chain of `paused` up to the position `upto`.
     pub(crate) fn read(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<Self, Error> {
         let session = paused.session_id;
-        let mut turns = HashSet::from([paused.id]);
-        let mut first = paused.clone();
-        while let Some(previous) = first.resumes.filter(|_| turns.len() < CHAIN_MAX) {
-            let Some((_, row)) = store.turn(previous)? else {
-                break;
+        let mut rows = vec![paused.clone()];
+        while let Some(previous) = rows.last().and_then(|row| row.resumes) {
+            let previous = match rows.len() < CHAIN_MAX {
+                true => store.turn(previous)?,
+                false => None,
             };
-            turns.insert(previous);
-            first = row;
+            let Some((_, row)) = previous else { break };
+            rows.push(row);
         }
-        let from = first.started.before();
-        let mut stored = store.messages_since(session, MessageView::Orchestrator, from, upto)?;
-        stored.retain(|stored| turns.contains(&stored.message.turn_id));
-        let of_user =
-            |message: &&Message| message.turn_id == paused.id && message.role == Role::User;
-        let user_message = stored.iter().map(|stored| &stored.message).find(of_user);
+        let turns = rows.iter().map(|row| row.id).collect();
+        let mut newest_first = Vec::new();
+        let mut bytes_left = CHAIN_BYTES_MAX;
+        for row in &rows {
+            let read = TurnMessages::read(store, row, upto, bytes_left)?;
+            if read.is_cut && row.id != paused.id {
+                break;
+            }
+            bytes_left = bytes_left.saturating_sub(read.bytes);
+            newest_first.extend(read.newest_first);
+        }
+        let of_user = |(message, _): &&SizedMessage| {
+            message.turn_id == paused.id && message.role == Role::User
+        };
+        let user_message = newest_first.iter().find(of_user);
+        let user_message = user_message.map(|(message, _)| message.as_ref());
         let started = read_started(store, session, paused.started.seq)?;
         let request = inherited_request(paused, started, user_message);
-        let messages = with_sizes(stored).collect();
+        let messages = newest_first.into_iter().rev().collect();
         Ok(Self {
             request,
             turns,
             messages,
         })
+    }
+}
+
+/// The messages of one turn of a chain.
+#[derive(Default)]
+struct TurnMessages {
+    newest_first: Vec<SizedMessage>,
+    bytes: usize,
+    /// Whether messages between the opening one and the newest were left out.
+    is_cut: bool,
+}
+
+impl TurnMessages {
+    /// Reads the newest messages of a turn within `bytes_max`, and its opening message whatever its
+    /// size: a model gets no turn without it. The message with the tool uses is among the newest.
+    fn read(
+        store: &dyn Store,
+        turn: &TurnRow,
+        upto: Position,
+        bytes_max: usize,
+    ) -> Result<Self, Error> {
+        let (session, upto) = (turn.session_id, turn.ended.unwrap_or(upto));
+        let mut this = Self::default();
+        let mut before = None;
+        loop {
+            let view = MessageView::Orchestrator;
+            let page = store.messages(session, view, upto, before, MESSAGE_PAGE)?;
+            before = page.rows.first().map(|oldest| oldest.id);
+            // A turn that was withdrawn meanwhile has a message between those of the turn.
+            let rows = page.rows.into_iter().rev();
+            for message in rows.filter(|message| message.turn_id == turn.id) {
+                let is_opening = message.role == Role::User;
+                let sized = with_size(message);
+                this.is_cut |= !is_opening && this.bytes.saturating_add(sized.1) > bytes_max;
+                if is_opening || !this.is_cut {
+                    this.bytes += sized.1;
+                    this.newest_first.push(sized);
+                }
+                if is_opening {
+                    this.is_cut |= this.bytes > bytes_max;
+                    return Ok(this);
+                }
+            }
+            if !page.has_more {
+                return Ok(this);
+            }
+        }
     }
 }
 
