@@ -4,10 +4,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged};
-use turnwire_e2e::data_service::{ServiceReply, envelope_with};
+use turnwire_e2e::chat::{MetricsSnapshot, assert_no_errors_logged, until};
+use turnwire_e2e::data_service::{ServiceReply, envelope, envelope_with};
 use turnwire_e2e::engine::{EngineFixture, ORCHESTRATOR, asks, of, only, working};
+use turnwire_testkit::data_service::FakeDataService;
+use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
+use turnwire_testkit::server::ServerOptions;
 
 // S2-023, D-78
 #[tokio::test]
@@ -168,4 +171,31 @@ async fn large_data_frame_is_sent_whole_and_counted() {
     assert_eq!(metrics.sum("stream_frame_oversize_total"), 1.0);
     assert_no_errors_logged(&engine.server);
     engine.check_history().await;
+}
+
+#[tokio::test]
+async fn calls_to_data_services_are_shared_by_owners() {
+    let script = working(asks(&["shop"], "Here."));
+    let ccs = FakeDataService::start().await;
+    let answered = ServiceReply::envelope(&envelope("offer_search"));
+    // Three are not answered while the test runs.
+    let mut replies = vec![answered.clone().after(600_000); 3];
+    replies.push(answered);
+    ccs.set_all("offer_search", replies);
+    let pack = TestPack::market(&ccs.url()).script(&script);
+    let options = ServerOptions::pack(pack)
+        .set("tool", "service_calls_max", 4)
+        .set("tool", "service_calls_per_owner_max", 4);
+    let engine = EngineFixture::on(ccs, options).await;
+    let greedy = engine.server.api().with("x-turnwire-principal", "greedy");
+    for _ in 0..8 {
+        let session = greedy.create().await.expect("a session");
+        greedy.submit(session, "offers").await.expect("a turn");
+    }
+    let count = || engine.ccs.params("offer_search").len();
+    until("the greedy owner has its share", || async { count() == 3 }).await;
+    let reply = engine.ask("offers").await;
+    assert_eq!(reply.last().event(), "completed");
+    assert_eq!(reply.count("data_loaded"), 1);
+    assert_eq!(count(), 4, "the greedy owner has three quarters at most");
 }

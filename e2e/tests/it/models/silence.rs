@@ -117,6 +117,31 @@ async fn stalling_provider_is_bounded_in_time() {
     setup.engine.check_history().await;
 }
 
+#[tokio::test]
+async fn comments_keep_a_call_open_for_the_time_of_silence_only() {
+    const PATIENT: &str =
+        "{connect_ms: 2000, first_byte_ms: 300000, idle_ms: 400, total_ms: 600000}";
+    for dialect in Dialect::ALL {
+        let name = word(dialect);
+        let setup = ProviderFixture::with(
+            dialect,
+            |entry| entry.with("timeouts", PATIENT),
+            |options| options.set("model", "silence_ms", 800),
+        )
+        .await;
+        let comments = ": still here\n\n".repeat(20_000);
+        let comments = ProviderAnswer::raw(comments).drip(Duration::from_millis(20));
+        setup.fake.push(comments);
+        setup.fake.push(words());
+        let (reply, events) = setup.ask("Speak!").await;
+        assert_eq!(failures(&events), ["timeout"], "{name}");
+        assert_eq!(reply.text(), "One two three four.", "{name}: tried again");
+        let call = setup.fake.closed(0).await;
+        assert_eq!(call.progress, AnswerProgress::Left, "{name}");
+        setup.engine.check_history().await;
+    }
+}
+
 // D-44
 #[tokio::test]
 async fn turn_deadline_ends_a_patient_provider_call() {
