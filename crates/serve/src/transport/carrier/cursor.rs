@@ -121,6 +121,9 @@ pub(crate) struct Backlog {
     pub(crate) has_ended: bool,
 }
 
+/// What a frame usually adds to the JSON of its event: room for it is reserved once.
+const FRAME_HEAD_BYTES: usize = 256;
+
 /// The position of a client in one session.
 pub(crate) struct SessionCursor {
     /// Every event up to here was passed; a valid cursor of the session wire.
@@ -301,7 +304,8 @@ impl SessionCursor {
         selection: &mut S,
         pending: &mut PendingWrites<TallyOf<S>>,
     ) -> Result<Fill, ReplayError> {
-        let (mut frames, mut tally) = (Vec::new(), TallyOf::<S>::default());
+        let size = self.page_bytes() + self.page.len() * FRAME_HEAD_BYTES;
+        let (mut frames, mut tally) = (Vec::with_capacity(size), TallyOf::<S>::default());
         while let Some((head, json)) = self.page.front() {
             let step = selection.write_stored(head, json, &mut frames, &mut tally)?;
             if step == PageStep::StopBefore {
