@@ -191,3 +191,64 @@ async fn budget_that_grows_again_is_filled_from_the_store() {
         assert_eq!(omitted(&events).last(), Some(&left_out));
     }
 }
+
+#[tokio::test]
+async fn page_that_begins_with_a_turn_has_the_whole_turn() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let texts_read: Arc<Mutex<Vec<Vec<String>>>> = Arc::default();
+    let shared = texts_read.clone();
+    let act = producer_fn(move |turn| {
+        let texts_read = shared.clone();
+        async move {
+            let budget = HistoryBudget {
+                messages_max: 2,
+                bytes_max: 1_000,
+            };
+            let past = turn.history.of_agent("shop", budget).await;
+            let past = message_texts(&past.expect("a history"));
+            texts_read.lock().push(past);
+            let name = turn.input.content[0].as_text().expect("text").to_owned();
+            for (role, part) in [(Role::User, "task"), (Role::Tool, "result")] {
+                let text = format!("{name} {part}");
+                let scope = MessageScope::Agent("shop".into());
+                run_tool(&turn, new_message(role, &text, scope));
+            }
+            OK
+        }
+    });
+    let sessions = start_service(dir.path(), Options::default(), act).await;
+    let id = new_session(&sessions).await;
+    for (count, text) in (1..).zip(["one", "two", "three"]) {
+        turn(&sessions, id, text, count).await;
+    }
+    let texts_read = texts_read.lock();
+    assert_eq!(texts_read[1], ["one task", "one result"]);
+    assert_eq!(texts_read[2], ["two task", "two result"]);
+}
+
+#[tokio::test]
+async fn history_that_is_not_cached_is_read_from_the_store() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let texts_read: Arc<Mutex<Vec<String>>> = Arc::default();
+    let shared = texts_read.clone();
+    let act = producer_fn(move |turn| {
+        let texts_read = shared.clone();
+        async move {
+            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
+            *texts_read.lock() = message_texts(&recent);
+            OK
+        }
+    });
+    let options = Options {
+        history_cache_bytes: 0,
+        ..Options::default()
+    };
+    let sessions = start_service(dir.path(), options, act).await;
+    let id = new_session(&sessions).await;
+    let inputs = ["one", "two", "three"];
+    for count in 1..=inputs.len() {
+        let events = turn(&sessions, id, inputs[count - 1], count).await;
+        assert_eq!(*texts_read.lock(), inputs[..count]);
+        assert_eq!(omitted(&events).last(), Some(&0));
+    }
+}
