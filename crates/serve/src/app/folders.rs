@@ -3,7 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -35,14 +35,15 @@ const DATABASE_SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-mark", "-wal.damaged
 const STICKY: u32 = 0o1000;
 
 /// Creates the data folder, or takes the rights of others away from it and from the server's files
-/// in it. Files of others are left alone, and so is the mode of a folder that has some: others may
-/// need it. Logs one line if something was changed, and one if something was not.
+/// in it. Other files are left alone, and so is the mode of a folder that has some and was no data
+/// folder before: others may need it. Logs one line if something was changed, and one if something was
+/// not.
 pub(crate) fn make_private(home: &Path) -> io::Result<()> {
     private::create_folder(home)?;
     let home = &home.canonicalize()?;
     let mut changed = Vec::new();
     let mut refused = Vec::new();
-    let is_own = has_only_own_files(home)?;
+    let is_own = is_data_folder(home)? || has_only_own_files(home)?;
     let database = DATABASE_SUFFIXES.map(|suffix| format!("{DATABASE_FILE}{suffix}"));
     let files = FILES.map(str::to_owned).into_iter().chain(database);
     let files = files.map(|name| (home.join(name), FILE_MODE));
@@ -75,12 +76,22 @@ pub(crate) fn make_private(home: &Path) -> io::Result<()> {
         let paths = refused.join(", ");
         tracing::warn!(
             paths,
-            "others can enter the data folder, and it is left so because it is shared, has other \
-             files, or is another user's; the server's own files are private. Use a folder of its \
-             own, or `chmod 700` it"
+            "others can enter the data folder, and it is left so because it is shared, had other \
+             files before the server's, or is another user's; the server's own files are private. \
+             Use a folder of its own, or `chmod 700` it"
         );
     }
     Ok(())
+}
+
+/// True for a folder of the server's user that has a database of that user.
+fn is_data_folder(home: &Path) -> io::Result<bool> {
+    let user = rustix::process::geteuid().as_raw();
+    let Ok(database) = fs::symlink_metadata(home.join(DATABASE_FILE)) else {
+        return Ok(false);
+    };
+    let owners = [fs::metadata(home)?.uid(), database.uid()];
+    Ok(database.is_file() && owners.iter().all(|owner| *owner == user))
 }
 
 /// True for a folder that is empty, or has nothing but what the server writes into it.
@@ -163,29 +174,50 @@ mod tests {
         meta.permissions().mode() & 0o777
     }
 
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
+    }
+
+    /// A file that others may read.
+    fn write_open(path: &Path) {
+        fs::write(path, "").expect("a file");
+        set_mode(path, 0o644);
+    }
+
     #[test]
-    fn folder_with_files_of_others_keeps_its_mode() {
+    fn data_folder_is_made_private_whatever_is_in_it() {
         let root = tempfile::tempdir().expect("a folder");
         let home = root.path().join("home");
         make_private(&home).expect("created");
         assert_eq!(mode(&home), FOLDER_MODE);
-        let set = |path: &Path, mode| {
-            fs::set_permissions(path, Permissions::from_mode(mode)).expect("changed");
-        };
-        let database = home.join(DATABASE_FILE);
-        fs::write(&database, "").expect("a file");
-        set(&database, 0o644);
-        set(&home, 0o755);
+        let (database, foreign) = (home.join(DATABASE_FILE), home.join("notes.txt"));
+        write_open(&database);
+        set_mode(&home, 0o755);
         make_private(&home).expect("mended");
         assert_eq!((mode(&home), mode(&database)), (FOLDER_MODE, FILE_MODE));
-        let foreign = home.join("notes.txt");
-        fs::write(&foreign, "").expect("a file");
-        for path in [&foreign, &database] {
-            set(path, 0o644);
-        }
-        set(&home, 0o755);
+        write_open(&foreign);
+        set_mode(&home, 0o755);
+        make_private(&home).expect("mended again");
+        assert_eq!((mode(&home), mode(&foreign)), (FOLDER_MODE, 0o644));
+        // A folder such as /tmp is for several users.
+        set_mode(&home, 0o1777);
         make_private(&home).expect("left alone");
-        assert_eq!((mode(&home), mode(&foreign)), (0o755, 0o644));
-        assert_eq!(mode(&database), FILE_MODE);
+        assert_eq!(mode(&home), 0o777);
+    }
+
+    #[test]
+    fn folder_of_other_files_keeps_its_mode() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (foreign, settings) = (
+            root.path().join("notes.txt"),
+            root.path().join("turnwire.yaml"),
+        );
+        for path in [&foreign, &settings] {
+            write_open(path);
+        }
+        set_mode(root.path(), 0o755);
+        make_private(root.path()).expect("left alone");
+        assert_eq!((mode(root.path()), mode(&foreign)), (0o755, 0o644));
+        assert_eq!(mode(&settings), FILE_MODE);
     }
 }
