@@ -76,11 +76,12 @@ pub(super) fn service_call_limits(config: &ServerConfig) -> FairLimits {
 }
 
 fn call_limits(config: &ServerConfig, total: usize, per_owner: usize) -> FairLimits {
+    let tool = &config.tool;
     FairLimits {
         total,
-        per_owner,
-        waiting: config.tool.waiting_max,
-        waiting_per_owner: config.tool.waiting_per_owner_max,
+        per_owner: owner_share(per_owner, total),
+        waiting: tool.waiting_max,
+        waiting_per_owner: owner_share(tool.waiting_per_owner_max, tool.waiting_max),
     }
 }
 
@@ -112,29 +113,38 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         ),
         queue_max: config.turn.queue_max,
         queued_max: config.turn.queued_max,
-        queued_max_per_owner: config.turn.queued_max_per_owner,
+        queued_max_per_owner: owner_share(config.turn.queued_max_per_owner, config.turn.queued_max),
         dm_types: config.turn.dm_types.clone(),
         idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),
         token_ttl: ms(config.stream.token_ttl_ms),
         tokens_max: config.stream.tokens_max,
-        tokens_max_per_owner: config.stream.tokens_max_per_owner,
+        tokens_max_per_owner: owner_share(
+            config.stream.tokens_max_per_owner,
+            config.stream.tokens_max,
+        ),
         ring_events: config.stream.ring_events,
         ring_bytes: config.stream.ring_bytes,
         rings_bytes: config.stream.rings_bytes,
         replay_bytes: config.stream.pending_bytes,
         scan_max: config.store.scan_max,
         read_slots: config.store.read_slots,
-        read_slots_per_owner: config.store.read_slots_per_owner,
+        read_slots_per_owner: owner_share(
+            config.store.read_slots_per_owner,
+            config.store.read_slots,
+        ),
         reads_waiting_per_owner: config.store.reads_waiting_per_owner,
         history_cache_bytes: config.session.history_cache_bytes,
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,
-        open_max_per_owner: config.session.open_max_per_owner,
+        open_max_per_owner: owner_share(config.session.open_max_per_owner, config.session.open_max),
         workers_max: config.session.workers_max,
         workers_all_max: config.session.workers_all_max,
         worker_depth_max: config.session.worker_depth_max,
         workers_running_max: config.session.workers_running_max,
-        workers_running_max_per_owner: config.session.workers_running_max_per_owner,
+        workers_running_max_per_owner: owner_share(
+            config.session.workers_running_max_per_owner,
+            config.session.workers_running_max,
+        ),
         checkpoint_interval: ms(config.session.checkpoint_ms),
         retention: Duration::from_secs(config.store.retention_s),
         retention_interval: ms(config.store.retention_sweep_ms),
@@ -145,5 +155,51 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         },
         free_bytes_max: config.store.free_bytes_max,
         ..turnwire_session::Options::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SettingSources;
+
+    #[test]
+    fn settings_never_give_everything_to_one_owner() {
+        let nowhere = SettingSources {
+            home: Some("/nonexistent/turnwire".into()),
+            ..SettingSources::default()
+        };
+        let mut config = ServerConfig::load(&nowhere).expect("defaults");
+        let (tool, turn) = (&mut config.tool, &mut config.turn);
+        (tool.programs_max, tool.programs_per_owner_max) = (8, 8);
+        (tool.mcp_calls_max, tool.mcp_calls_per_owner_max) = (8, 8);
+        (tool.service_calls_max, tool.service_calls_per_owner_max) = (8, 8);
+        (tool.waiting_max, tool.waiting_per_owner_max) = (8, 8);
+        (turn.running_max, turn.running_max_per_owner) = (8, 8);
+        (turn.queued_max, turn.queued_max_per_owner) = (8, 8);
+        let (stream, store, session) = (&mut config.stream, &mut config.store, &mut config.session);
+        (stream.tokens_max, stream.tokens_max_per_owner) = (8, 8);
+        (store.read_slots, store.read_slots_per_owner) = (8, 8);
+        (session.open_max, session.open_max_per_owner) = (8, 8);
+        session.workers_running_max = 8;
+        session.workers_running_max_per_owner = 8;
+        for limits in [
+            program_limits(&config),
+            mcp_call_limits(&config),
+            service_call_limits(&config),
+        ] {
+            assert_eq!((limits.per_owner, limits.waiting_per_owner), (6, 6));
+        }
+        let options = super::session(&config);
+        for share in [
+            options.running_max_per_owner,
+            options.queued_max_per_owner,
+            options.tokens_max_per_owner,
+            options.read_slots_per_owner,
+            options.open_max_per_owner,
+            options.workers_running_max_per_owner,
+        ] {
+            assert_eq!(share, 6);
+        }
     }
 }
