@@ -16,6 +16,9 @@ const PER_TURN: u64 = 2;
 /// The smallest caps: with less the server is of no use, and the operator is told.
 const CAP_MIN: usize = 8;
 
+/// Descriptors of one call to a data service: its connection.
+const PER_SERVICE_CALL: u64 = 1;
+
 /// The caps that need descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DescriptorCaps {
@@ -23,57 +26,72 @@ struct DescriptorCaps {
     turns: usize,
     /// Running turns of workers, which have connections to models too.
     workers: usize,
+    programs: usize,
+    service_calls: usize,
 }
 
 /// Raises the soft limit of descriptors to the hard one, and lowers the caps of connections, running
-/// turns and running workers in `config` if they need more. The shares of one owner are lowered in
-/// the same proportion.
+/// turns, running workers, programs and calls to data services in `config` if they need more. The
+/// shares of one owner are lowered in the same proportion.
 pub fn fit(config: &mut ServerConfig) {
     let limit = raise();
     let found = DescriptorCaps {
         connections: config.http.connections_max,
         turns: config.turn.running_max,
         workers: config.session.workers_running_max,
+        programs: config.tool.programs_max,
+        service_calls: config.tool.service_calls_max,
     };
-    let fitting = caps(limit, config.tool.programs_max, found);
+    let fitting = caps(limit, found);
     if fitting == found {
         return;
     }
     let (http, turn, session) = (&mut config.http, &mut config.turn, &mut config.session);
-    for (share, total, from, to) in [
+    let tool = &mut config.tool;
+    let mut lowered = Vec::new();
+    for (name, share, total, to) in [
         (
+            "http.connections_max",
             &mut http.connections_max_per_owner,
             &mut http.connections_max,
-            found.connections,
             fitting.connections,
         ),
         (
+            "turn.running_max",
             &mut turn.running_max_per_owner,
             &mut turn.running_max,
-            found.turns,
             fitting.turns,
         ),
         (
+            "session.workers_running_max",
             &mut session.workers_running_max_per_owner,
             &mut session.workers_running_max,
-            found.workers,
             fitting.workers,
         ),
+        (
+            "tool.programs_max",
+            &mut tool.programs_per_owner_max,
+            &mut tool.programs_max,
+            fitting.programs,
+        ),
+        (
+            "tool.service_calls_max",
+            &mut tool.service_calls_per_owner_max,
+            &mut tool.service_calls_max,
+            fitting.service_calls,
+        ),
     ] {
-        *share = scaled(*share, from, to);
-        *total = to;
+        if to < *total {
+            lowered.push(format!("{name} is {to} instead of {total}"));
+            *share = scaled(*share, *total, to);
+            *total = to;
+        }
     }
+    let lowered = lowered.join(", ");
     tracing::warn!(
         limit,
-        "the limit of open files is low: http.connections_max is {} instead of {}, \
-         turn.running_max {} instead of {}, session.workers_running_max {} instead of {}, and the \
-         shares of one principal in proportion; raise it with `ulimit -Hn` or LimitNOFILE=",
-        fitting.connections,
-        found.connections,
-        fitting.turns,
-        found.turns,
-        fitting.workers,
-        found.workers,
+        "the limit of open files is low: {lowered}, and the shares of one principal in proportion; \
+         raise it with `ulimit -Hn` or LimitNOFILE="
     );
 }
 
@@ -97,14 +115,18 @@ fn raise() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The caps within `limit` descriptors. Turns and workers together get a quarter of what the programs
-/// leave, if they need that much.
-fn caps(limit: u64, programs: usize, wanted: DescriptorCaps) -> DescriptorCaps {
-    let for_programs = (programs as u64 * PER_PROGRAM).min(limit / 4);
-    let shared = limit.saturating_sub(OWN.min(limit / 4) + for_programs);
+/// The caps within `limit` descriptors. Programs get a quarter of all at most, calls to data services
+/// an eighth, and turns and workers together a quarter of the rest. As many MCP servers as programs may
+/// run beside them, so a program counts twice.
+fn caps(limit: u64, wanted: DescriptorCaps) -> DescriptorCaps {
+    let within = |cap: usize, room: u64| cap.min(CAP_MIN.max(usize::try_from(room).unwrap_or(cap)));
+    let per_program = 2 * PER_PROGRAM;
+    let programs = within(wanted.programs, limit / 4 / per_program);
+    let service_calls = within(wanted.service_calls, limit / 8 / PER_SERVICE_CALL);
+    let for_tools = programs as u64 * per_program + service_calls as u64 * PER_SERVICE_CALL;
+    let shared = limit.saturating_sub(OWN.min(limit / 4) + for_tools);
     let all_turns = wanted.turns.saturating_add(wanted.workers);
     let for_turns = (all_turns as u64 * PER_TURN).min(shared / 4);
-    let within = |cap: usize, room: u64| cap.min(CAP_MIN.max(usize::try_from(room).unwrap_or(cap)));
     let of_turns = |cap: usize| {
         let room = for_turns / PER_TURN * cap as u64 / (all_turns as u64).max(1);
         within(cap, room)
@@ -113,6 +135,8 @@ fn caps(limit: u64, programs: usize, wanted: DescriptorCaps) -> DescriptorCaps {
         connections: within(wanted.connections, shared - for_turns),
         turns: of_turns(wanted.turns),
         workers: of_turns(wanted.workers),
+        programs,
+        service_calls,
     }
 }
 
@@ -124,29 +148,35 @@ mod tests {
         connections: 10_000,
         turns: 1_024,
         workers: 1_024,
+        programs: 64,
+        service_calls: 256,
     };
 
     #[test]
     fn caps_stay_as_configured_with_enough_descriptors() {
-        assert_eq!(caps(20_000, 64, WANTED), WANTED);
-        assert_eq!(caps(u64::MAX, 64, WANTED), WANTED);
+        assert_eq!(caps(20_000, WANTED), WANTED);
+        assert_eq!(caps(u64::MAX, WANTED), WANTED);
     }
 
     #[test]
     fn caps_are_lowered_to_the_descriptors() {
         for limit in [256, 512, 1_024, 4_096, 10_000] {
-            let caps = caps(limit, 64, WANTED);
-            assert!(caps.connections >= CAP_MIN && caps.turns >= CAP_MIN);
-            let turns = (caps.turns + caps.workers) as u64;
-            let needed = caps.connections as u64 + turns * PER_TURN;
+            let caps = caps(limit, WANTED);
+            let all = [caps.connections, caps.turns, caps.workers, caps.programs];
+            assert!(all.iter().all(|cap| *cap >= CAP_MIN), "{limit}: {caps:?}");
+            let turns = (caps.turns + caps.workers) as u64 * PER_TURN;
+            let tools = caps.programs as u64 * 2 * PER_PROGRAM + caps.service_calls as u64;
+            let needed = caps.connections as u64 + turns + tools;
             assert!(needed < limit, "{limit}: {caps:?}");
         }
         let fitting = DescriptorCaps {
-            connections: 432,
-            turns: 36,
-            workers: 36,
+            connections: 336,
+            turns: 28,
+            workers: 28,
+            programs: 32,
+            service_calls: 128,
         };
-        assert_eq!(caps(1_024, 64, WANTED), fitting);
+        assert_eq!(caps(1_024, WANTED), fitting);
     }
 
     #[test]
