@@ -12,7 +12,7 @@ use turnwire_wire::problem::Code;
 use turnwire_wire::rest::status_event::{Emissions, LifecycleState, StatusEvent, StatusEvents};
 
 use crate::error::RequestFault;
-use crate::request::QueryParams;
+use crate::request::{Identity, QueryParams};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -21,6 +21,7 @@ pub(super) fn router() -> Router<AppState> {
 
 async fn list(
     State(state): State<AppState>,
+    Identity(owner): Identity,
     mut params: QueryParams,
 ) -> Result<Json<StatusEvents>, RequestFault> {
     let sizes = &state.config.session;
@@ -31,8 +32,8 @@ async fn list(
         return Ok(Json(StatusEvents::default()));
     };
     let pack = host.pack();
-    let counts = state.service.reader().status_counts().await?.into_iter();
-    let counts = counts.map(|count| {
+    let counts = state.service.reader().status_counts_for(&owner).await?;
+    let counts = counts.into_iter().map(|count| {
         let (total, days) = (count.total, count.days.into_iter().collect());
         (count.event_id, Emissions { total, days })
     });

@@ -186,11 +186,21 @@ impl SessionReader {
 
     /// How often each status was emitted: in total, and on each of the last 30 days (S1-073).
     pub async fn status_counts(&self) -> Result<Vec<StatusCount>, Error> {
+        self.read_status_counts(Reader::Anyone).await
+    }
+
+    /// The same, read on the share of `owner`: the counts are of all owners, but who asks often delays
+    /// nobody else.
+    pub async fn status_counts_for(&self, owner: &Owner) -> Result<Vec<StatusCount>, Error> {
+        self.read_status_counts(Reader::Owner(owner.clone())).await
+    }
+
+    async fn read_status_counts(&self, reader: Reader) -> Result<Vec<StatusCount>, Error> {
         const DAYS: i64 = 30;
         let now = self.core.services.clock.now().as_millis();
         let since = Timestamp::from_millis(now - (DAYS - 1) * 24 * 3600 * 1000);
         let read = move |store: &dyn Store| Ok(store.status_counts(since)?);
-        self.core.services.read_for(Reader::Anyone, read).await
+        self.core.services.read_for(reader, read).await
     }
 
     /// A session's tool calls, newest first.
@@ -229,8 +239,30 @@ impl SessionReader {
         days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, Error> {
-        let read = move |store: &dyn Store| Ok(store.daily_usage(Some(tenant), days, limit)?);
         let reader = Reader::Tenant(tenant);
+        self.read_usage(reader, tenant, days, limit).await
+    }
+
+    /// The usage of the tenant of `owner`, read on the share of `owner`: who asks often delays nobody
+    /// else in the tenant.
+    pub async fn usage_for(
+        &self,
+        owner: &Owner,
+        days: (UtcDay, UtcDay),
+        limit: usize,
+    ) -> Result<Vec<DailyUsage>, Error> {
+        let reader = Reader::Owner(owner.clone());
+        self.read_usage(reader, owner.tenant, days, limit).await
+    }
+
+    async fn read_usage(
+        &self,
+        reader: Reader,
+        tenant: TenantId,
+        days: (UtcDay, UtcDay),
+        limit: usize,
+    ) -> Result<Vec<DailyUsage>, Error> {
+        let read = move |store: &dyn Store| Ok(store.daily_usage(Some(tenant), days, limit)?);
         self.core.services.read_for(reader, read).await
     }
 
