@@ -13,7 +13,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use tracing::Instrument as _;
-use turnwire_event::ResponseId;
+use turnwire_event::{ResponseId, metric};
 use turnwire_fair::FairRefusal;
 use turnwire_session::{Error, SharedResource};
 use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
@@ -257,14 +257,22 @@ impl From<Error> for RequestFault {
                 "The server is shutting down and accepts no new work.",
             ),
             Error::TooMany => (Code::TooManyRequests, "A limit is reached; try again soon."),
-            Error::TooManyReads => (
-                Code::TooManyRequests,
-                "You have as many reads waiting as one principal may have; try again soon.",
-            ),
+            Error::TooManyReads => {
+                count_refusal("reads");
+                let detail = "You have as many reads waiting as one principal may have; try again \
+                              soon.";
+                (Code::TooManyRequests, detail)
+            }
             Error::Internal => return Self::internal(),
         };
         Self::new(code, detail)
     }
+}
+
+/// Counts a request that is refused because its owner has reached `limit`.
+pub(crate) fn count_refusal(limit: &'static str) {
+    ::metrics::counter!(metric::LIMIT_REFUSED_TOTAL, "limit" => limit, "scope" => "owner")
+        .increment(1);
 }
 
 /// What a client is told about a limit that owners share.

@@ -13,7 +13,8 @@ section! {
         /// 2 s; for workers 2 s more per allowed level below.
         stop_wait_ms: u64 = "7000", number(0..=600_000);
         /// Maximum number of turns that run at the same time, workers aside: each has a model call
-        /// and, beside its events in memory, about 100 kB. The next one gets 429.
+        /// and takes about 400 KiB while it streams, with its events in memory: 1,024 take 400 MiB.
+        /// The next one gets 429.
         running_max: usize = "1024", number(1..=1_000_000);
         /// Maximum number of turns of one principal that run at the same time, workers aside: as many
         /// as it may have chat streams, and a quarter of all; never more than three quarters. The

@@ -14,7 +14,7 @@ use turnwire_session::{Error, IdempotencyKey, ReplayError, SubmitRequest, Submit
 use turnwire_wire::pc3::FrameCursor;
 use turnwire_wire::problem::Code;
 
-use crate::error::{RequestFault, run_to_end};
+use crate::error::{RequestFault, count_refusal, run_to_end};
 use crate::request::QueryParams;
 use crate::request::header::single_value;
 use crate::state::AppState;
@@ -111,6 +111,7 @@ pub(super) async fn resume<F: TurnFormat<Framing = EventStream<TcpStream>>>(
 pub(super) fn permit(state: &AppState, owner: &Owner) -> Result<StreamPermit, RequestFault> {
     state.streams.stream_limits.acquire(owner).ok_or_else(|| {
         let max = state.config.stream.chat_streams_max;
+        count_refusal("chat_streams");
         let detail = format!("{max} chat streams are open already; close some.");
         RequestFault::new(Code::TooManyRequests, detail).with("limit", max)
     })
