@@ -1,5 +1,5 @@
-//! The listener: accepts connections up to a cap, bounds their headers in bytes and time, and
-//! lets those that are open finish when the server stops.
+//! The listener: accepts connections up to a cap, bounds their headers in bytes and time and their
+//! answers in time, and lets those that are open finish when the server stops.
 //!
 //! A socket that is taken over by its response ([`SocketTakeover`]) keeps its [`ConnectionPermit`] for as
 //! long as it lives; a connection above the cap takes the place of an idle one, or is answered with
@@ -15,11 +15,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::{Duration, UNIX_EPOCH};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderValue, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -29,6 +29,7 @@ use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -36,8 +37,9 @@ use turnwire_event::Clock as _;
 use turnwire_session::SystemClock;
 
 use crate::config::ServerConfig;
+use crate::config::http::Http;
 
-use connections::{AnswerBody, ConnectionState, ConnectionTable};
+use connections::{AnswerBody, ConnectionState, ConnectionTable, HeldByAnswer};
 use refusal::RefusalLog;
 use takeover::{LentSocket, SocketFlags};
 
@@ -110,6 +112,7 @@ struct ListenerContext {
     table: Arc<ConnectionTable>,
     silence: Duration,
     header_max_bytes: usize,
+    answer_limit: AnswerLimit,
     stop: CancellationToken,
 }
 
@@ -129,6 +132,7 @@ pub async fn serve(
         table: ConnectionTable::new(max),
         silence: Duration::from_millis(stream.heartbeat_ms.max(stream.write_deadline_ms)),
         header_max_bytes: config.http.header_max_bytes,
+        answer_limit: AnswerLimit::new(&config.http),
         stop: stop.clone(),
     });
     let lingering = Arc::new(Semaphore::new(LINGERING_MAX));
@@ -206,8 +210,10 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
     let flags = Arc::new(SocketFlags::default());
     let handed: Arc<Mutex<Option<Handed>>> = Arc::default();
     let (hand, answering, app) = (handed.clone(), state.clone(), context.app.clone());
+    let answer_limit = context.answer_limit;
     let service = service_fn(move |request: Request<Incoming>| {
         let (hand, busy) = (hand.clone(), answering.begin_request());
+        let answering = answering.clone();
         let response = app.clone().oneshot(request.map(Body::new));
         async move {
             let Some(busy) = busy else {
@@ -221,8 +227,13 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
                 // The socket is taken from under this future: it is dropped here.
                 return std::future::pending().await;
             }
-            let transfer = response.extensions_mut().remove::<TransferPermit>();
-            let held = (busy, owner, transfer);
+            let deadline = answer_limit.deadline(response.body().size_hint().lower());
+            let held = HeldByAnswer {
+                _busy: busy,
+                _answer: answering.begin_answer(deadline),
+                _owner: owner,
+                _transfer: response.extensions_mut().remove::<TransferPermit>(),
+            };
             Ok::<_, std::convert::Infallible>(response.map(|body| AnswerBody::new(body, held)))
         }
     });
@@ -235,6 +246,8 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
     let mut stopping = std::pin::pin!(context.stop.cancelled());
     let mut closing = std::pin::pin!(state.closed.cancelled());
     let mut has_logged = false;
+    // Only for an answer that does not fit the send buffer: most connections need no timer.
+    let mut answer_timer: Option<Pin<Box<Sleep>>> = None;
     let ended = std::future::poll_fn(|cx| {
         if !has_logged && stopping.as_mut().poll(cx).is_ready() {
             has_logged = true;
@@ -247,7 +260,7 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             // What the library had to write is out, and it waits for a response that never comes.
             Poll::Pending if !flags.is_blocked() && handed.lock().is_some() => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => poll_deadline(state.answer_deadline(), &mut answer_timer, cx),
         }
     })
     .await;
@@ -281,6 +294,49 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
         // A task of its own: this one is as large as the library needs it.
         takeover.hand(socket).map(tokio::spawn);
     }
+}
+
+/// How long writing an answer may take.
+#[derive(Clone, Copy)]
+struct AnswerLimit {
+    timeout: Duration,
+    /// The bytes for which an answer has the timeout once more.
+    bytes: u64,
+}
+
+impl AnswerLimit {
+    fn new(http: &Http) -> Self {
+        Self {
+            timeout: Duration::from_millis(http.answer_timeout_ms),
+            bytes: (http.answer_max_bytes as u64).max(1),
+        }
+    }
+
+    /// The deadline of an answer of `bytes` that is ready to be written.
+    fn deadline(&self, bytes: u64) -> Instant {
+        let parts = u32::try_from(bytes.div_ceil(self.bytes).max(1)).unwrap_or(u32::MAX);
+        Instant::now() + self.timeout.saturating_mul(parts)
+    }
+}
+
+/// Ready when the answer that is being written is too late.
+fn poll_deadline<T>(
+    deadline: Option<Instant>,
+    timer: &mut Option<Pin<Box<Sleep>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Option<T>> {
+    let Some(deadline) = deadline else {
+        *timer = None;
+        return Poll::Pending;
+    };
+    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+    if timer.deadline() != deadline {
+        timer.as_mut().reset(deadline);
+    }
+    timer.as_mut().poll(cx).map(|()| {
+        tracing::debug!("an answer was not read in time: the connection is closed");
+        None
+    })
 }
 
 /// The value of the `Date` header.

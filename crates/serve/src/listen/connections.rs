@@ -121,6 +121,8 @@ pub(super) struct ConnectionState {
     idle_key: Mutex<Option<IdleKey>>,
     /// Requests whose answers are not written: two for a moment if the client does not wait.
     unwritten: AtomicUsize,
+    /// When the answer that is being written must be with the kernel.
+    answer_deadline: Mutex<Option<Instant>>,
     /// Cancelled when the connection must make room for another.
     pub(super) closed: CancellationToken,
 }
@@ -132,6 +134,7 @@ impl ConnectionState {
             table: table.clone(),
             idle_key: Mutex::new(None),
             unwritten: AtomicUsize::new(0),
+            answer_deadline: Mutex::new(None),
             closed: CancellationToken::new(),
         });
         state.set_idle(false);
@@ -169,6 +172,18 @@ impl ConnectionState {
         })
     }
 
+    /// Sets the deadline of an answer, until the guard is dropped. Answers are written one after the
+    /// other, so there is one at a time.
+    pub(super) fn begin_answer(self: &Arc<Self>, deadline: Instant) -> AnswerGuard {
+        *self.answer_deadline.lock() = Some(deadline);
+        AnswerGuard(self.clone())
+    }
+
+    /// The deadline of the answer that is being written.
+    pub(super) fn answer_deadline(&self) -> Option<Instant> {
+        *self.answer_deadline.lock()
+    }
+
     /// Leaves the list of idle connections for good: the socket is taken over.
     pub(super) fn retire(&self) {
         self.unwritten.fetch_add(1, Ordering::Relaxed);
@@ -200,8 +215,22 @@ impl Drop for BusyGuard {
     }
 }
 
+/// An answer that is being written; it has no deadline any more when this is dropped.
+pub(super) struct AnswerGuard(Arc<ConnectionState>);
+
+impl Drop for AnswerGuard {
+    fn drop(&mut self) {
+        *self.0.answer_deadline.lock() = None;
+    }
+}
+
 /// What an answer holds until its last byte is with the kernel.
-pub(super) type HeldByAnswer = (BusyGuard, Option<OwnerPermit>, Option<TransferPermit>);
+pub(super) struct HeldByAnswer {
+    pub(super) _busy: BusyGuard,
+    pub(super) _answer: AnswerGuard,
+    pub(super) _owner: Option<OwnerPermit>,
+    pub(super) _transfer: Option<TransferPermit>,
+}
 
 /// The body of an answer. The HTTP library drops it as soon as the last frame is in its buffer, which
 /// a client that does not read keeps in memory: so every frame holds what the answer holds.
@@ -261,12 +290,20 @@ mod tests {
 
     use super::*;
 
+    fn held(state: &Arc<ConnectionState>) -> HeldByAnswer {
+        HeldByAnswer {
+            _busy: state.begin_request().expect("an idle connection"),
+            _answer: state.begin_answer(Instant::now()),
+            _owner: None,
+            _transfer: None,
+        }
+    }
+
     #[tokio::test]
     async fn answer_is_held_until_its_bytes_are_dropped() {
         let table = ConnectionTable::new(1);
         let state = ConnectionState::new(&table);
-        let busy = state.begin_request().expect("an idle connection");
-        let mut body = AnswerBody::new(Body::from("answer"), (busy, None, None));
+        let mut body = AnswerBody::new(Body::from("answer"), held(&state));
         assert!(!body.is_end_stream());
         let frame = body.frame().await.expect("a frame").expect("no error");
         let mut data = frame.into_data().expect("data");
@@ -275,14 +312,15 @@ mod tests {
         let rest = data.split_off(2);
         drop(data);
         assert_eq!((&rest[..], state.is_busy()), (&b"swer"[..], true));
+        assert!(state.answer_deadline().is_some());
         // The next request may come before the end of the answer is written.
         let next = state.begin_request().expect("a connection in use");
         drop(rest);
         assert!(state.is_busy());
+        assert!(state.answer_deadline().is_none());
         drop(next);
         assert!(!state.is_busy());
-        let busy = state.begin_request().expect("an idle connection");
-        let empty = AnswerBody::new(Body::empty(), (busy, None, None));
+        let empty = AnswerBody::new(Body::empty(), held(&state));
         assert!(empty.is_end_stream());
         drop(empty);
         assert!(!state.is_busy());
