@@ -203,6 +203,7 @@ impl App {
             transfers: listen::OwnerShares::transfers(
                 config.http.transfers_max,
                 config.http.transfers_max_per_owner,
+                config.http.answer_max_bytes,
             ),
             stream_limits: StreamLimits::new(config.stream.chat_streams_max),
             turn_counters: CountersByVersion::default(),
@@ -220,10 +221,9 @@ impl App {
     /// All routes with their middleware.
     pub fn router(&self) -> Router {
         let cors = CorsPolicy::new(&self.state.config.http.cors_origins);
-        let shares = middleware::RequestShares {
-            connections: self.state.streams.connections.clone(),
-            transfers: self.state.streams.transfers.clone(),
-        };
+        let (streams, http) = (&self.state.streams, &self.state.config.http);
+        let (connections, transfers) = (streams.connections.clone(), streams.transfers.clone());
+        let shares = middleware::RequestShares::new(connections, transfers, http);
         middleware::wrap(routes::router(self.state.clone()), cors, shares)
     }
 

@@ -19,8 +19,9 @@ use turnwire_event::{Owner, metric};
 
 use crate::access::cors::{self, CorsPolicy};
 use crate::access::guard::admit;
+use crate::config::http::Http;
 use crate::error::{RequestFault, with_problem_body};
-use crate::listen::{OwnerPermit, OwnerShares};
+use crate::listen::{OwnerPermit, OwnerShares, SocketTakeover};
 use crate::request::identity;
 use crate::request::trace::RequestTrace;
 
@@ -37,16 +38,65 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Paths that answer whatever an owner uses: probes of the operator.
-const UNCOUNTED: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+/// Probes of the operator. They are never refused for what owners use, nor for an invalid owner.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", METRICS];
+/// The probe with an answer that may be large.
+const METRICS: &str = "/metrics";
+
+/// Probes that are answered at the same time: some supervisors and collectors ask every few seconds,
+/// and each is answered in milliseconds. At most a quarter of all connections.
+const PROBES_MAX: usize = 64;
+const PROBES_MAX_PER_OWNER: usize = 32;
+/// Large answers of probes that are being written: one for each collector, and some that are slow.
+const PROBE_TRANSFERS_MAX: usize = 16;
+const PROBE_TRANSFERS_MAX_PER_OWNER: usize = 8;
 
 /// The shares of each owner in what requests use.
 #[derive(Clone, Debug)]
 pub struct RequestShares {
+    requests: ShareSet,
+    /// Apart from the others: no other request takes a place of a probe.
+    probes: ShareSet,
+}
+
+#[derive(Clone, Debug)]
+struct ShareSet {
     /// Requests that are being answered.
-    pub connections: OwnerShares,
+    connections: OwnerShares,
     /// Large answers that are being written.
-    pub transfers: OwnerShares,
+    transfers: OwnerShares,
+}
+
+impl RequestShares {
+    /// The shares of requests in `connections` and `transfers`, and those of probes within the limits
+    /// in `http`.
+    pub fn new(connections: OwnerShares, transfers: OwnerShares, http: &Http) -> Self {
+        let slot_bytes = http.answer_max_bytes;
+        let total = PROBES_MAX.min(http.connections_max / 4).max(1);
+        let (transfers_max, per_owner) = (PROBE_TRANSFERS_MAX, PROBE_TRANSFERS_MAX_PER_OWNER);
+        Self {
+            requests: ShareSet {
+                connections,
+                transfers,
+            },
+            probes: ShareSet {
+                connections: OwnerShares::probes(total, PROBES_MAX_PER_OWNER, slot_bytes),
+                transfers: OwnerShares::probes(transfers_max, per_owner, slot_bytes),
+            },
+        }
+    }
+
+    /// The shares that `request` counts in, and the owner for whom it does.
+    fn of(&self, request: &Request) -> Result<(&ShareSet, Owner), RequestFault> {
+        let owner = identity::read(request.headers());
+        if PROBES.contains(&request.uri().path()) {
+            return Ok((
+                &self.probes,
+                owner.unwrap_or_else(|_| identity::anonymous()),
+            ));
+        }
+        Ok((&self.requests, owner?))
+    }
 }
 
 /// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call
@@ -58,24 +108,21 @@ pub fn wrap(routes: Router, cors: CorsPolicy, shares: RequestShares) -> Router {
         .layer(from_fn_with_state((cors, shares), handle))
 }
 
-/// Counts a request for its owner, to the end of the answer. A request without a valid owner is
-/// refused by its route. The upgrade of a session's stream counts for the owner of its token.
+/// Counts a request for its owner, to the end of the answer. The upgrade of a session's stream counts
+/// for the owner of its token. A small probe is answered in any case.
 fn count_for_owner(
     request: &Request,
-    owner: Option<&Owner>,
+    owner: &Owner,
     shares: &OwnerShares,
 ) -> Result<Option<OwnerPermit>, RequestFault> {
     if is_stream_upgrade(request) {
         return Ok(None);
     }
-    owner.map(|owner| shares.acquire(owner)).transpose()
-}
-
-/// The owner for whom a request counts; `None` for probes, and if the headers name no valid one.
-fn counted_owner(request: &Request) -> Option<Owner> {
-    let is_uncounted = UNCOUNTED.contains(&request.uri().path());
-    let owner = identity::read(request.headers());
-    owner.ok().filter(|_| !is_uncounted)
+    let path = request.uri().path();
+    match shares.acquire(owner) {
+        Err(_) if PROBES.contains(&path) && path != METRICS => Ok(None),
+        permit => permit.map(Some),
+    }
 }
 
 /// True for the upgrade to a session's stream, and for no other path: an `Upgrade` header alone must
@@ -93,13 +140,12 @@ fn is_stream_upgrade(request: &Request) -> bool {
 fn count_answer(
     mut response: Response,
     method: &Method,
-    owner: Option<&Owner>,
+    owner: &Owner,
     shares: &OwnerShares,
 ) -> Response {
-    let Some(owner) = owner else { return response };
     // A stream has no size yet.
     let bytes = response.body().size_hint().lower();
-    match shares.acquire_answer(owner, bytes) {
+    match shares.acquire_body(owner, bytes) {
         Ok(permit) => {
             if let Some(permit) = permit {
                 response.extensions_mut().insert(permit);
@@ -111,6 +157,36 @@ fn count_answer(
     }
 }
 
+/// The answer to a request that [`admit`] accepted, with the permit of its owner.
+async fn respond(
+    request: Request,
+    next: Next,
+    shares: &RequestShares,
+    (site, span): (Option<&HeaderValue>, &tracing::Span),
+) -> Result<Response, RequestFault> {
+    let (shares, owner) = shares.of(&request)?;
+    let permit = count_for_owner(&request, &owner, &shares.connections)?;
+    let method = request.method().clone();
+    let is_preflight = site.is_some() && cors::is_preflight(&method, request.headers());
+    let route = request.extensions().get::<MatchedPath>();
+    let preflight_route = route.filter(|_| is_preflight);
+    let mut response = match preflight_route.and_then(|route| cors::preflight(route.as_str())) {
+        Some(response) => response,
+        None => {
+            let run = AssertUnwindSafe(next.run(request)).catch_unwind();
+            let response = run.instrument(span.clone()).await.unwrap_or_else(|_| {
+                span.in_scope(|| tracing::error!("a handler panicked"));
+                RequestFault::internal().into_response()
+            });
+            count_answer(response, &method, &owner, &shares.transfers)
+        }
+    };
+    if let Some(permit) = permit {
+        response.extensions_mut().insert(permit);
+    }
+    Ok(response)
+}
+
 async fn handle(
     State((cors, shares)): State<(CorsPolicy, RequestShares)>,
     mut request: Request,
@@ -118,42 +194,28 @@ async fn handle(
 ) -> Response {
     let trace = RequestTrace::of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let (method, sent_method) = (label(request.method()), request.method().clone());
-    let owner = counted_owner(&request);
+    let method = label(request.method());
     let trace_id = trace.trace_id.clone();
     request.extensions_mut().insert(trace);
     // Never the whole path and query: they can hold an attach token.
     let span = tracing::error_span!("request", trace_id, method);
-    let (mut site, mut permit) = (None, None);
-    let admitted = admit(request.method(), request.uri(), request.headers(), &cors);
-    let admitted = admitted.and_then(|admitted| {
-        permit = count_for_owner(&request, owner.as_ref(), &shares.connections)?;
-        Ok(admitted)
-    });
-    let response = match admitted {
-        Err(fault) => fault.into_response(),
+    let mut site = None;
+    let response = match admit(request.method(), request.uri(), request.headers(), &cors) {
+        Err(fault) => Err(fault),
         Ok(admitted) => {
             request.extensions_mut().insert(admitted.host);
             site = admitted.site;
-            let is_preflight =
-                site.is_some() && cors::is_preflight(request.method(), request.headers());
-            let preflight_route = route.as_ref().filter(|_| is_preflight);
-            let path = preflight_route.map(MatchedPath::as_str);
-            if let Some(response) = path.and_then(cors::preflight) {
-                response
-            } else {
-                let run = AssertUnwindSafe(next.run(request)).catch_unwind();
-                let response = run.instrument(span.clone()).await.unwrap_or_else(|_| {
-                    span.in_scope(|| tracing::error!("a handler panicked"));
-                    RequestFault::internal().into_response()
-                });
-                count_answer(response, &sent_method, owner.as_ref(), &shares.transfers)
-            }
+            respond(request, next, &shares, (site.as_ref(), &span)).await
         }
     };
+    let mut response = response.unwrap_or_else(RequestFault::into_response);
+    let permit = response.extensions_mut().remove::<OwnerPermit>();
     let mut response = with_problem_body(response, &trace_id);
-    if let Some(permit) = permit {
-        response.extensions_mut().insert(permit);
+    match permit {
+        Some(permit) => {
+            response.extensions_mut().insert(permit);
+        }
+        None => close_after(&mut response),
     }
     cors.add_headers(site.as_ref(), &mut response);
     for (name, value) in HEADERS {
@@ -169,6 +231,15 @@ async fn handle(
     )
     .increment(1);
     response
+}
+
+/// Closes the connection after an answer that counts for nobody: a client that sends many such
+/// requests at once and does not read would keep the connection busy. A stream counts by itself.
+fn close_after(response: &mut Response) {
+    if response.extensions().get::<SocketTakeover>().is_none() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
 }
 
 /// The metric label of a method; unknown methods share one, so that clients cannot add series.
@@ -189,6 +260,7 @@ fn label(method: &Method) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::setting::site::SiteOrigin;
+    use crate::config::{ServerConfig, SettingSources};
     use axum::body::{Body, to_bytes};
     use axum::routing::{get, post};
     use serde_json::Value;
@@ -203,11 +275,20 @@ mod tests {
             )
             .route("/sessions", get(async || "a").post(async || "b"))
             .route("/make", post(async || "made"));
-        let shares = RequestShares {
-            connections: OwnerShares::new(10, 10),
-            transfers: OwnerShares::transfers(10, 10),
+        wrap(routes, cors, shares(10, 10))
+    }
+
+    /// Shares of each owner in a hundred connections and a hundred large answers.
+    fn shares(connections: usize, transfers: usize) -> RequestShares {
+        let nowhere = SettingSources {
+            home: Some("/nonexistent/turnwire".into()),
+            ..SettingSources::default()
         };
-        wrap(routes, cors, shares)
+        let mut http = ServerConfig::load(&nowhere).expect("defaults").http;
+        http.connections_max = 100;
+        let connections = OwnerShares::new(http.connections_max, connections);
+        let transfers = OwnerShares::transfers(100, transfers, http.answer_max_bytes);
+        RequestShares::new(connections, transfers, &http)
     }
 
     const LARGE: usize = 100 << 10;
@@ -217,12 +298,10 @@ mod tests {
         let large = async || vec![b'x'; LARGE];
         let routes = Router::new()
             .route("/small", get(async || "ok"))
+            .route("/healthz", get(async || "ok"))
+            .route("/metrics", get(large))
             .route("/large", get(large).post(large));
-        let shares = RequestShares {
-            connections: OwnerShares::new(100, connections),
-            transfers: OwnerShares::transfers(100, transfers),
-        };
-        wrap(routes, CorsPolicy::new(&[]), shares)
+        wrap(routes, CorsPolicy::new(&[]), shares(connections, transfers))
     }
 
     async fn send(app: &Router, method: &str, path: &str, more: &[(&str, &str)]) -> Response {
@@ -264,6 +343,52 @@ mod tests {
         assert_eq!(send(&app, "GET", "/small", &upgrade).await.status(), 429);
         let stream = send(&app, "GET", "/sessions/x/stream", &upgrade).await;
         assert_eq!(stream.status(), 404);
+    }
+
+    fn closes(response: &Response) -> bool {
+        let connection = response.headers().get(header::CONNECTION);
+        connection.is_some_and(|value| value == "close")
+    }
+
+    #[tokio::test]
+    async fn answers_that_count_for_nobody_close_their_connection() {
+        let app = narrow_app(1, 100);
+        let held = send(&app, "GET", "/small", &[]).await;
+        assert!(!closes(&held));
+        for (headers, status) in [
+            (&[][..], 429),
+            (&[("x-turnwire-principal", "a b")][..], 422),
+            (&[("x-tenant-id", "x")][..], 400),
+            (&[("origin", "http://evil.com")][..], 403),
+        ] {
+            let refused = send(&app, "GET", "/small", headers).await;
+            assert_eq!(refused.status(), status);
+            assert!(closes(&refused), "{headers:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn probes_have_shares_of_their_own() {
+        let app = narrow_app(1, 1);
+        let _held = send(&app, "GET", "/large", &[]).await;
+        let invalid = [("x-turnwire-principal", "a b")];
+        let mut open = Vec::new();
+        for _ in 0..PROBE_TRANSFERS_MAX_PER_OWNER {
+            let metrics = send(&app, "GET", "/metrics", &invalid).await;
+            assert!(metrics.status() == 200 && !closes(&metrics));
+            open.push(metrics);
+        }
+        assert_eq!(send(&app, "GET", "/metrics", &[]).await.status(), 429);
+        let mut closed = 0;
+        for _ in 0..PROBES_MAX {
+            let health = send(&app, "GET", "/healthz", &[]).await;
+            assert_eq!(health.status(), 200, "it is never refused");
+            closed += usize::from(closes(&health));
+            open.push(health);
+        }
+        assert!(closed >= PROBES_MAX / 2, "only {closed} count for nobody");
+        let other = [("x-turnwire-principal", "collector")];
+        assert_eq!(send(&app, "GET", "/metrics", &other).await.status(), 200);
     }
 
     async fn ask(method: &str, path: &str, headers: &[(&str, &str)]) -> (Response<()>, Vec<u8>) {

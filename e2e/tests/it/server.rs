@@ -17,4 +17,5 @@ mod scans;
 mod schemathesis;
 mod tenant;
 mod tools_http;
+mod transfers;
 mod websocket_cases;

@@ -1,9 +1,9 @@
 //! JSON bodies, bounded in bytes and time; the error of an invalid body names the mistake, its line
 //! and its column.
 //!
-//! An empty body means `{}` and needs no content type. A body that is too large is read to its end
-//! and discarded, up to a bound: a client that still sends when the connection closes may not see
-//! the response.
+//! An empty body means `{}` and needs no content type. A body that is refused is read to its end and
+//! discarded, up to a bound: a client that still sends when the connection closes may not see the
+//! response. A body above 64 KiB is a transfer of its owner while it is in memory as bytes.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
+use turnwire_event::Owner;
 use turnwire_wire::problem::Code;
 
 use crate::config::http::Http;
 use crate::error::RequestFault;
-use crate::listen::TRANSFER_BYTES_MIN;
+use crate::listen::{OwnerShares, TransferPermit};
 use crate::request::header::single_value;
 use crate::request::identity;
 use crate::state::AppState;
@@ -38,57 +39,63 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, RequestFault> {
         let (parts, body) = request.into_parts();
-        // Held while the body is in memory as bytes; a route refuses an invalid owner.
-        let transfer = match identity::read(&parts.headers) {
-            Ok(owner) if is_large(&body) => state.streams.transfers.acquire(&owner).map(Some),
-            _ => Ok(None),
-        };
-        let _transfer = match transfer {
-            Ok(transfer) => transfer,
-            Err(fault) => {
-                discard(&parts.headers, body, &state.config.http).await;
-                return Err(fault);
-            }
-        };
-        let bytes = read_body(&parts.headers, body, &state.config.http).await?;
+        let gate = TransferGate::new(&state.streams.transfers, identity::read(&parts.headers)?);
+        // The gate is held while the body is in memory as bytes.
+        let (bytes, _gate) = read_body(&parts.headers, body, &state.config.http, gate).await?;
         parse(&parts.headers, &bytes).map(Self)
     }
 }
 
-/// True for a body above the size of a small transfer, and for one of unknown length.
-fn is_large(body: &Body) -> bool {
-    let bytes = body.size_hint().upper();
-    bytes.is_none_or(|bytes| bytes > TRANSFER_BYTES_MIN)
+/// Counts a body as a transfer of its owner once it is large: at its announced length, else when that
+/// much has arrived.
+struct TransferGate {
+    shares: OwnerShares,
+    owner: Owner,
+    permit: Option<TransferPermit>,
 }
 
-/// Reads a refused body to its end without keeping it, unless the client waits for a response
-/// before it sends it.
-async fn discard(headers: &HeaderMap, body: Body, limits: &Http) {
-    if !headers.contains_key(header::EXPECT) {
-        let timeout = Duration::from_millis(limits.body_timeout_ms);
-        let _ = tokio::time::timeout(timeout, read_up_to(body, 0)).await;
+impl TransferGate {
+    fn new(shares: &OwnerShares, owner: Owner) -> Self {
+        Self {
+            shares: shares.clone(),
+            owner,
+            permit: None,
+        }
+    }
+
+    /// Counts a body that has or will have `bytes`.
+    fn count(&mut self, bytes: usize) -> Result<(), RequestFault> {
+        if self.permit.is_none() {
+            self.permit = self.shares.acquire_body(&self.owner, bytes as u64)?;
+        }
+        Ok(())
     }
 }
 
-/// Reads a whole body within the size and time limits of `limits`.
-async fn read_body(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes, RequestFault> {
+/// Reads a whole body within the size and time limits of `limits`. A body that is refused is read to
+/// its end without being kept, unless the client waits for a response before it sends it.
+async fn read_body(
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Http,
+    mut gate: TransferGate,
+) -> Result<(Bytes, TransferGate), RequestFault> {
     let max = limits.body_max_bytes;
     let timeout = Duration::from_millis(limits.body_timeout_ms);
-    let too_large = || {
-        let detail = format!("The body may have at most {max} bytes.");
-        RequestFault::new(Code::BodyTooLarge, detail).with("limit_bytes", max)
+    let announced = single_value(headers, header::CONTENT_LENGTH).ok().flatten();
+    let length = body.size_hint().exact();
+    let length = length.or_else(|| announced?.parse().ok());
+    let length = length.map(|bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let refusal = match length {
+        Some(bytes) if bytes > max => Some(too_large(max)),
+        Some(bytes) => gate.count(bytes).err(),
+        None => None,
     };
-    let content_length = single_value(headers, header::CONTENT_LENGTH)
-        .ok()
-        .flatten()
-        .and_then(|text| text.parse::<usize>().ok());
-    let is_too_large = content_length.is_some_and(|bytes| bytes > max);
-    if is_too_large && headers.contains_key(header::EXPECT) {
-        // The client waits for a response before it sends the body.
-        return Err(too_large());
+    let has_expect = headers.contains_key(header::EXPECT);
+    if let Some(fault) = refusal.clone().filter(|_| has_expect) {
+        return Err(fault);
     }
-    let read = read_up_to(body, if is_too_large { 0 } else { max });
-    match tokio::time::timeout(timeout, read).await {
+    match tokio::time::timeout(timeout, read_up_to(body, max, &mut gate, refusal)).await {
         Err(_) => {
             let detail = format!("The body took longer than {} ms.", limits.body_timeout_ms);
             Err(RequestFault::new(Code::RequestTimeout, detail))
@@ -97,12 +104,22 @@ async fn read_body(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Byt
             Code::MalformedJson,
             "The connection broke before the end of the body.",
         )),
-        Ok(Ok(bytes)) => bytes.ok_or_else(too_large),
+        Ok(Ok(read)) => Ok((read?, gate)),
     }
 }
 
-/// Reads a body of at most `max` bytes; discards a longer one and returns `None`.
-async fn read_up_to(mut body: Body, max: usize) -> Result<Option<Bytes>, axum::Error> {
+fn too_large(max: usize) -> RequestFault {
+    let detail = format!("The body may have at most {max} bytes.");
+    RequestFault::new(Code::BodyTooLarge, detail).with("limit_bytes", max)
+}
+
+/// Reads a body of at most `max` bytes. From its refusal on it is discarded.
+async fn read_up_to(
+    mut body: Body,
+    max: usize,
+    gate: &mut TransferGate,
+    mut refusal: Option<RequestFault>,
+) -> Result<Result<Bytes, RequestFault>, axum::Error> {
     let mut content = Vec::new();
     let mut bytes_read = 0usize;
     while let Some(frame) = body.frame().await {
@@ -111,13 +128,21 @@ async fn read_up_to(mut body: Body, max: usize) -> Result<Option<Bytes>, axum::E
             continue;
         };
         bytes_read = bytes_read.saturating_add(data.len());
-        if bytes_read <= max {
+        if refusal.is_none() {
+            refusal = match bytes_read > max {
+                true => Some(too_large(max)),
+                false => gate.count(bytes_read).err(),
+            };
+        }
+        if refusal.is_none() {
             content.extend_from_slice(data);
         } else if bytes_read > max.saturating_add(DISCARD_BYTES_MAX) {
             break;
+        } else {
+            content = Vec::new();
         }
     }
-    Ok((bytes_read <= max).then(|| content.into()))
+    Ok(refusal.map_or_else(|| Ok(content.into()), Err))
 }
 
 /// Checks the content type and parses the bytes of a body.

@@ -26,6 +26,14 @@ impl<S: Sync> FromRequestParts<S> for Identity {
     }
 }
 
+/// The [`Owner`] of a request that names none.
+pub(crate) fn anonymous() -> Owner {
+    Owner {
+        tenant: TenantId::default(),
+        principal: DEFAULT_PRINCIPAL.parse().expect("a valid principal"),
+    }
+}
+
 /// The [`Owner`] that a request with these headers acts for.
 pub(crate) fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
     let tenant_invalid = || {

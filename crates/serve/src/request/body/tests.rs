@@ -29,6 +29,28 @@ fn limits(max: usize, timeout_ms: u64) -> Http {
     http
 }
 
+/// Reads a body of an owner that has room for one large body.
+async fn read_body(headers: &HeaderMap, body: Body, limits: &Http) -> Result<Bytes, RequestFault> {
+    read_sharing(
+        &OwnerShares::transfers(2, 1, 1 << 20),
+        headers,
+        body,
+        limits,
+    )
+    .await
+}
+
+async fn read_sharing(
+    shares: &OwnerShares,
+    headers: &HeaderMap,
+    body: Body,
+    limits: &Http,
+) -> Result<Bytes, RequestFault> {
+    let gate = TransferGate::new(shares, identity::anonymous());
+    let read = super::read_body(headers, body, limits, gate).await;
+    read.map(|(bytes, _)| bytes)
+}
+
 fn fault(body: &str) -> RequestFault {
     parse::<TurnSubmit>(&headers("application/json"), body.as_bytes()).expect_err("refused")
 }
@@ -156,6 +178,32 @@ async fn oversize_body_is_refused_in_any_transfer_form() {
     let pending = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
     let asked = read_body(&announced, pending, &limits(5, 60_000)).await;
     assert_eq!(asked, Err(expected));
+}
+
+#[tokio::test]
+async fn body_of_unknown_length_is_a_transfer_once_it_is_large() {
+    let shares = OwnerShares::transfers(2, 1, 1 << 20);
+    let limits = limits(1 << 20, 10_000);
+    let pieces = |count: usize| {
+        let piece = Bytes::from(vec![b' '; 32 << 10]);
+        let pieces = vec![piece; count].into_iter().map(Ok::<_, std::io::Error>);
+        Body::from_stream(stream::iter(pieces))
+    };
+    let held = shares.acquire_body(&identity::anonymous(), 1 << 20);
+    let held = held.expect("the only place").expect("a large body");
+    let headers = HeaderMap::new();
+    let small = read_sharing(&shares, &headers, pieces(2), &limits).await;
+    assert_eq!(small.map(|bytes| bytes.len()), Ok(64 << 10));
+    for large in [pieces(3), Body::from(vec![b' '; 65 << 10])] {
+        let refused = read_sharing(&shares, &headers, large, &limits).await;
+        assert_eq!(refused.expect_err("refused").code(), Code::TooManyRequests);
+    }
+    drop(held);
+    let large = read_sharing(&shares, &headers, pieces(3), &limits).await;
+    assert_eq!(large.map(|bytes| bytes.len()), Ok(96 << 10));
+    // The place is free again after each of them.
+    let again = read_sharing(&shares, &headers, pieces(3), &limits).await;
+    assert!(again.is_ok());
 }
 
 #[tokio::test]

@@ -152,7 +152,7 @@ impl Stage {
             next_connection: AtomicU64::new(1),
             tasks: TaskTracker::new(),
             connections: crate::listen::OwnerShares::new(1, 1),
-            transfers: crate::listen::OwnerShares::transfers(1, 1),
+            transfers: crate::listen::OwnerShares::transfers(1, 1, 1 << 20),
             stream_limits: StreamLimits::new(1),
             turn_counters: CountersByVersion::default(),
             lag_max: AtomicU64::new(0),
