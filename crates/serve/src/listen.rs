@@ -168,7 +168,9 @@ pub async fn serve(
                     }
                     continue;
                 };
-                open.spawn(connection(stream, context.clone(), slot));
+                // Idle from now on, also while its task has not run.
+                let state = ConnectionState::new(&context.table);
+                open.spawn(connection(stream, context.clone(), slot, state));
             }
         }
     }
@@ -197,7 +199,12 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }
 
-async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: OwnedSemaphorePermit) {
+async fn connection(
+    stream: TcpStream,
+    context: Arc<ListenerContext>,
+    slot: OwnedSemaphorePermit,
+    state: Arc<ConnectionState>,
+) {
     // Small frames must leave at once; what is due together is written together anyway.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
@@ -206,7 +213,6 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
     if let Err(error) = SockRef::from(&stream).set_tcp_user_timeout(Some(context.silence)) {
         tracing::debug!(%error, "no TCP_USER_TIMEOUT");
     }
-    let state = ConnectionState::new(&context.table);
     let flags = Arc::new(SocketFlags::default());
     let handed: Arc<Mutex<Option<Handed>>> = Arc::default();
     let (hand, answering, app) = (handed.clone(), state.clone(), context.app.clone());
@@ -279,6 +285,11 @@ async fn connection(stream: TcpStream, context: Arc<ListenerContext>, slot: Owne
         return;
     }
     let handed = handed.lock().take();
+    if state.closed.is_cancelled() && state.is_new() {
+        // Its request is on its way, and gets an answer.
+        refusal::send_too_many(&served.into_parts().io.io.into_inner());
+        return;
+    }
     if let Some((head, takeover, owner)) = handed {
         state.retire();
         let parts = served.into_parts();

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -121,6 +121,8 @@ pub(super) struct ConnectionState {
     idle_key: Mutex<Option<IdleKey>>,
     /// Requests whose answers are not written: two for a moment if the client does not wait.
     unwritten: AtomicUsize,
+    accepted_at: Instant,
+    has_asked: AtomicBool,
     /// When the answer that is being written must be with the kernel.
     answer_deadline: Mutex<Option<Instant>>,
     /// Cancelled when the connection must make room for another.
@@ -134,11 +136,18 @@ impl ConnectionState {
             table: table.clone(),
             idle_key: Mutex::new(None),
             unwritten: AtomicUsize::new(0),
+            accepted_at: Instant::now(),
+            has_asked: AtomicBool::new(false),
             answer_deadline: Mutex::new(None),
             closed: CancellationToken::new(),
         });
         state.set_idle(false);
         state
+    }
+
+    /// True while the first request may be on its way, or not yet read.
+    pub(super) fn is_new(&self) -> bool {
+        !self.has_asked.load(Ordering::Relaxed) && self.accepted_at.elapsed() < FIRST_REQUEST_WAIT
     }
 
     /// True from the head of a request to the end of its answer.
@@ -167,6 +176,7 @@ impl ConnectionState {
         // The end of the answer before may still be on its way.
         let is_admitted = self.is_busy() || self.leave_idle();
         is_admitted.then(|| {
+            self.has_asked.store(true, Ordering::Relaxed);
             self.unwritten.fetch_add(1, Ordering::Relaxed);
             BusyGuard(self.clone())
         })

@@ -114,7 +114,7 @@ async fn half_sent_request_makes_room_for_another() {
     let server = start(config(|c| c.http.connections_max = 1));
     let mut first = connect(&server).await;
     first.write_all(b"GET / HT").await.expect("sent");
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
     let answer = get_path(&server, "/").await;
     assert!(answer.ends_with("hello"), "{answer}");
     assert_eq!(rest(&mut first).await, "");
