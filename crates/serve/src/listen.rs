@@ -113,7 +113,17 @@ struct ListenerContext {
     silence: Duration,
     header_max_bytes: usize,
     answer_limit: AnswerLimit,
+    connections_max: usize,
+    refusals: Mutex<RefusalLog>,
     stop: CancellationToken,
+}
+
+impl ListenerContext {
+    /// Refuses a connection because all are taken.
+    fn refuse(&self, stream: &TcpStream) {
+        self.refusals.lock().record(self.connections_max);
+        refusal::send_too_many(stream);
+    }
 }
 
 /// Accepts and serves connections until `stop`; returns when the last request has been answered.
@@ -125,18 +135,19 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let stream = &config.stream;
-    let max = config.http.connections_max;
+    let connections_max = config.http.connections_max;
     let context = Arc::new(ListenerContext {
         http: http(config),
         app,
-        table: ConnectionTable::new(max),
+        table: ConnectionTable::new(connections_max),
         silence: Duration::from_millis(stream.heartbeat_ms.max(stream.write_deadline_ms)),
         header_max_bytes: config.http.header_max_bytes,
         answer_limit: AnswerLimit::new(&config.http),
+        connections_max,
+        refusals: Mutex::default(),
         stop: stop.clone(),
     });
     let lingering = Arc::new(Semaphore::new(LINGERING_MAX));
-    let mut refusals = RefusalLog::default();
     // A descriptor to accept and refuse with when the process has no other left.
     let mut spare = spare_descriptor();
     let open = TaskTracker::new();
@@ -146,8 +157,7 @@ pub async fn serve(
                 drop(spare.take());
                 let accepted = tokio::time::timeout(ACCEPT_REST, listener.accept()).await;
                 if let Ok(Ok((stream, _))) = accepted {
-                    refusals.record(max);
-                    refusal::send_too_many(&stream);
+                    context.refuse(&stream);
                 }
                 spare = spare_descriptor();
             }
@@ -158,8 +168,7 @@ pub async fn serve(
             }
             Ok((stream, _)) => {
                 let Some(slot) = context.table.admit().await else {
-                    refusals.record(max);
-                    refusal::send_too_many(&stream);
+                    context.refuse(&stream);
                     if let Ok(permit) = Arc::clone(&lingering).try_acquire_owned() {
                         open.spawn(async move {
                             refusal::linger(stream).await;
@@ -287,7 +296,7 @@ async fn connection(
     let handed = handed.lock().take();
     if state.closed.is_cancelled() && state.is_new() {
         // Its request is on its way, and gets an answer.
-        refusal::send_too_many(&served.into_parts().io.io.into_inner());
+        context.refuse(&served.into_parts().io.io.into_inner());
         return;
     }
     if let Some((head, takeover, owner)) = handed {

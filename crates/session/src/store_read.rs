@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use turnwire_event::Owner;
 use turnwire_event::row::SessionRow;
-use turnwire_event::{Owner, TenantId};
 use turnwire_fair::{FairLimits, FairSlot, FairSlots};
 use turnwire_log::{ReadError, SessionRecords};
 
@@ -39,10 +39,6 @@ pub(crate) enum Reader {
     /// The turns of an owner, running or about to start from the queue. Requests that wait do not
     /// count here, so that they cannot make an accepted turn fail.
     Turn(Owner),
-    /// Requests for what a whole tenant has used.
-    Tenant(TenantId),
-    /// Requests for what belongs to no owner, such as counts of statuses.
-    Anyone,
     /// The server itself: recovery, queues of the last run.
     Server,
 }
@@ -142,6 +138,8 @@ where
 mod tests {
     use super::*;
     use std::sync::mpsc;
+
+    use turnwire_event::TenantId;
 
     fn named(name: &str) -> Owner {
         Owner {

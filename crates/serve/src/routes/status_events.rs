@@ -32,7 +32,7 @@ async fn list(
         return Ok(Json(StatusEvents::default()));
     };
     let pack = host.pack();
-    let counts = state.service.reader().status_counts_for(&owner).await?;
+    let counts = state.service.reader().status_counts(&owner).await?;
     let counts = counts.into_iter().map(|count| {
         let (total, days) = (count.total, count.days.into_iter().collect());
         (count.event_id, Emissions { total, days })

@@ -31,7 +31,7 @@ async fn read(
 ) -> Result<Json<UsageReport>, RequestFault> {
     let after: Option<UsageCursor> = params.take_cursor("after")?;
     let days = days(params, reader.today())?;
-    let rows = reader.usage_for(&owner, days, ROWS_MAX + 1).await?;
+    let rows = reader.usage(&owner, days, ROWS_MAX + 1).await?;
     if rows.len() > ROWS_MAX {
         let rule = format!("selects more than {ROWS_MAX} rows; ask for fewer days");
         return Err(RequestFault::invalid("from", rule));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
-    CallId, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId,
-    TypeSet, UtcDay,
+    CallId, Message, MessageId, Owner, Position, SessionId, Timestamp, ToolUseId, TurnId, TypeSet,
+    UtcDay,
 };
 use turnwire_log::{
     DailyUsage, EventSelection, Log, MessageView, PageBounds, ReadError, ReadLimits, RowPage,
@@ -184,22 +184,14 @@ impl SessionReader {
         Ok(read.await?.message)
     }
 
-    /// How often each status was emitted: in total, and on each of the last 30 days (S1-073).
-    pub async fn status_counts(&self) -> Result<Vec<StatusCount>, Error> {
-        self.read_status_counts(Reader::Anyone).await
-    }
-
-    /// The same, read on the share of `owner`: the counts are of all owners, but who asks often delays
-    /// nobody else.
-    pub async fn status_counts_for(&self, owner: &Owner) -> Result<Vec<StatusCount>, Error> {
-        self.read_status_counts(Reader::Owner(owner.clone())).await
-    }
-
-    async fn read_status_counts(&self, reader: Reader) -> Result<Vec<StatusCount>, Error> {
+    /// How often each status was emitted by all owners: in total, and on each of the last 30 days
+    /// (S1-073). Read on the share of the owner who asks.
+    pub async fn status_counts(&self, owner: &Owner) -> Result<Vec<StatusCount>, Error> {
         const DAYS: i64 = 30;
         let now = self.core.services.clock.now().as_millis();
         let since = Timestamp::from_millis(now - (DAYS - 1) * 24 * 3600 * 1000);
         let read = move |store: &dyn Store| Ok(store.status_counts(since)?);
+        let reader = Reader::Owner(owner.clone());
         self.core.services.read_for(reader, read).await
     }
 
@@ -231,38 +223,18 @@ impl SessionReader {
             .await
     }
 
-    /// Token usage and cost of a tenant from the first day to the last, by day and model: the
-    /// oldest `limit` rows. They do not say which owner within the tenant caused them.
+    /// Token usage and cost of the tenant of `owner` from the first day to the last, by day and model:
+    /// the oldest `limit` rows. They do not say which owner within the tenant caused them. Read on the
+    /// share of `owner`.
     pub async fn usage(
-        &self,
-        tenant: TenantId,
-        days: (UtcDay, UtcDay),
-        limit: usize,
-    ) -> Result<Vec<DailyUsage>, Error> {
-        let reader = Reader::Tenant(tenant);
-        self.read_usage(reader, tenant, days, limit).await
-    }
-
-    /// The usage of the tenant of `owner`, read on the share of `owner`: who asks often delays nobody
-    /// else in the tenant.
-    pub async fn usage_for(
         &self,
         owner: &Owner,
         days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, Error> {
-        let reader = Reader::Owner(owner.clone());
-        self.read_usage(reader, owner.tenant, days, limit).await
-    }
-
-    async fn read_usage(
-        &self,
-        reader: Reader,
-        tenant: TenantId,
-        days: (UtcDay, UtcDay),
-        limit: usize,
-    ) -> Result<Vec<DailyUsage>, Error> {
+        let tenant = owner.tenant;
         let read = move |store: &dyn Store| Ok(store.daily_usage(Some(tenant), days, limit)?);
+        let reader = Reader::Owner(owner.clone());
         self.core.services.read_for(reader, read).await
     }
 

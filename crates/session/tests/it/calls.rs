@@ -29,11 +29,12 @@ async fn usage_rows(sessions: &SessionService, tenant: TenantId) -> Vec<DailyUsa
     let today = sessions.reader().today();
     // The day may change during the test.
     let days = (today.minus(1), today);
-    sessions
-        .reader()
-        .usage(tenant, days, 100)
-        .await
-        .expect("usage")
+    let asking = Owner {
+        tenant,
+        ..owner("local")
+    };
+    let usage = sessions.reader().usage(&asking, days, 100).await;
+    usage.expect("usage")
 }
 
 /// The cost of a session in its snapshot, its list row, and its attach ticket.

@@ -41,7 +41,8 @@ async fn report_worker_end(dir: &std::path::Path) -> Arc<LiveSession> {
     accepted.expect("accepted");
     let events = wait_for_end(&sessions, id).await;
     assert_eq!(events.len() as u64, HIDDEN + 4, "all of it is in the log");
-    let counts = sessions.reader().status_counts().await.expect("counts");
+    let counts = sessions.reader().status_counts(&owner("local")).await;
+    let counts = counts.expect("counts");
     let [count] = &counts[..] else {
         panic!("{counts:?}")
     };
