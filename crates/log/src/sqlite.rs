@@ -85,8 +85,11 @@ impl SqliteStore {
         private::create_folder(&options.dir).map_err(|e| io_error(&options.dir, &e))?;
         let lock = lock(&options.dir)?;
         let path = options.dir.join(DATABASE_FILE);
-        // SQLite gives its other files the mode of this one.
-        private::open_file(&path).map_err(|e| io_error(&path, &e))?;
+        // SQLite gives its other files the mode of this one. A file that was copied here may be in
+        // memory only: the first checkpoint would sync it while commits wait.
+        private::open_file(&path)
+            .and_then(|file| file.sync_all())
+            .map_err(|e| io_error(&path, &e))?;
         // Before SQLite reads the WAL: its recovery ends at a damaged frame without a word.
         let wal_error = |e| io_error(&options.dir, &e);
         let loss = commit_mark::find_loss(&options.dir, |tail| has_commits(&path, tail));
