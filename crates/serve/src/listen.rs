@@ -294,9 +294,13 @@ async fn connection(
         return;
     }
     let handed = handed.lock().take();
-    if state.closed.is_cancelled() && state.is_new() {
-        // Its request is on its way, and gets an answer.
-        context.refuse(&served.into_parts().io.io.into_inner());
+    if state.closed.is_cancelled() {
+        let parts = served.into_parts();
+        let stream = parts.io.io.into_inner();
+        // A request that is on its way, or was not begun, gets an answer.
+        if state.awaits_answer() || !parts.read_buf.is_empty() || refusal::has_unread(&stream) {
+            context.refuse(&stream);
+        }
         return;
     }
     if let Some((head, takeover, owner)) = handed {

@@ -123,6 +123,8 @@ pub(super) struct ConnectionState {
     unwritten: AtomicUsize,
     accepted_at: Instant,
     has_asked: AtomicBool,
+    /// True if a request came while the connection was being closed.
+    is_refused: AtomicBool,
     /// When the answer that is being written must be with the kernel.
     answer_deadline: Mutex<Option<Instant>>,
     /// Cancelled when the connection must make room for another.
@@ -138,6 +140,7 @@ impl ConnectionState {
             unwritten: AtomicUsize::new(0),
             accepted_at: Instant::now(),
             has_asked: AtomicBool::new(false),
+            is_refused: AtomicBool::new(false),
             answer_deadline: Mutex::new(None),
             closed: CancellationToken::new(),
         });
@@ -145,9 +148,11 @@ impl ConnectionState {
         state
     }
 
-    /// True while the first request may be on its way, or not yet read.
-    pub(super) fn is_new(&self) -> bool {
-        !self.has_asked.load(Ordering::Relaxed) && self.accepted_at.elapsed() < FIRST_REQUEST_WAIT
+    /// True while the first request may be on its way, and after one that was not begun.
+    pub(super) fn awaits_answer(&self) -> bool {
+        let is_new = self.accepted_at.elapsed() < FIRST_REQUEST_WAIT;
+        let has_asked = self.has_asked.load(Ordering::Relaxed);
+        self.is_refused.load(Ordering::Relaxed) || is_new && !has_asked
     }
 
     /// True from the head of a request to the end of its answer.
@@ -175,6 +180,7 @@ impl ConnectionState {
     pub(super) fn begin_request(self: &Arc<Self>) -> Option<BusyGuard> {
         // The end of the answer before may still be on its way.
         let is_admitted = self.is_busy() || self.leave_idle();
+        self.is_refused.store(!is_admitted, Ordering::Relaxed);
         is_admitted.then(|| {
             self.has_asked.store(true, Ordering::Relaxed);
             self.unwritten.fetch_add(1, Ordering::Relaxed);

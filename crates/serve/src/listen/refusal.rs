@@ -37,6 +37,13 @@ impl RefusalLog {
     }
 }
 
+/// True if the client has sent what was not read.
+pub(super) fn has_unread(stream: &TcpStream) -> bool {
+    let mut first = [std::mem::MaybeUninit::uninit()];
+    let peeked = SockRef::from(stream).peek(&mut first);
+    peeked.is_ok_and(|bytes| bytes > 0)
+}
+
 /// A response with a problem, as bytes.
 fn problem_response(code: Code, status: u16, detail: String, extra_header: &str) -> Vec<u8> {
     let mut random = [0u8; 16];

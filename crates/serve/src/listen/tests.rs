@@ -117,6 +117,17 @@ async fn half_sent_request_makes_room_for_another() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let answer = get_path(&server, "/").await;
     assert!(answer.ends_with("hello"), "{answer}");
+    let answer = rest(&mut first).await;
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+}
+
+#[tokio::test]
+async fn unused_connection_is_closed_without_a_word() {
+    let server = start(config(|c| c.http.connections_max = 1));
+    let mut first = connect(&server).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let answer = get_path(&server, "/").await;
+    assert!(answer.ends_with("hello"), "{answer}");
     assert_eq!(rest(&mut first).await, "");
 }
 

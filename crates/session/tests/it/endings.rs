@@ -8,7 +8,7 @@ use std::time::Duration;
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::code::{CallPurpose, ToolType, TurnState, TurnStatus};
 use turnwire_event::port::Emission;
-use turnwire_event::{Actor, Body, MessageStatus};
+use turnwire_event::{Actor, Body, Event, MessageStatus};
 use turnwire_session::Options;
 
 use crate::stage::*;
@@ -234,6 +234,10 @@ fn dropped_runtime_leaves_no_open_turn() {
         submit(&sessions, &owner("local"), id, text_request("hi"))
             .await
             .expect("accepted");
+        let is_calling = |event: &Event| matches!(event.body, Body::LlmCallStarted(_));
+        while !read_log(&sessions, id).await.iter().any(is_calling) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         (sessions, id)
     });
     runtime.shutdown_timeout(Duration::from_secs(5));
