@@ -19,7 +19,7 @@ use super::process::kill_tree;
 use crate::step::{cargo, clock};
 
 /// Deadline of a test: ten times the longest. Then it is killed and has failed.
-const DEADLINE: Duration = Duration::from_secs(300);
+const DEADLINE: Duration = Duration::from_secs(900);
 /// Poll interval of a running test.
 const POLL: Duration = Duration::from_millis(3);
 /// How often progress is printed.
@@ -182,6 +182,6 @@ mod tests {
         let no_tests = "running 0 tests\ntest result: ok. 0 passed; 0 failed";
         assert!(failure_message(ended(0), no_tests).is_some());
         let late = failure_message(None, "so far").expect("failed");
-        assert_eq!(late, "so far\nstopped: it ran for more than 5 min 00 s");
+        assert_eq!(late, "so far\nstopped: it ran for more than 15 min 00 s");
     }
 }

@@ -186,6 +186,7 @@ async fn stopped_demo_service_fails_and_turn_still_answers() {
 }
 
 // LAW-1
+// serial: calls to the data service have 10 s each, 200 turns at once
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_concurrent_users_are_answered() {
     let engine = demo().await;

@@ -60,6 +60,7 @@ async fn program_gets_one_term_and_may_clean_up() {
 }
 
 //
+// serial: programs that end on SIGTERM do so within their grace
 #[tokio::test]
 async fn no_process_is_left_when_the_end_is_reported() {
     for kind in StubbornKind::ALL {
