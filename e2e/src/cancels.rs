@@ -17,7 +17,8 @@ use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 use crate::load;
 
 const SESSIONS: usize = 16;
-/// The latest cancel: slightly later than the end of the longest turn.
+/// The latest cancel: slightly later than the end of every turn but those of the kind `later`,
+/// whose second model call goes on for seconds, so that a slow machine cancels there too.
 const LATEST_MS: u64 = 260;
 
 /// The number of cancelled turns per case.
@@ -36,6 +37,13 @@ fn script() -> ModelScript {
                 ScriptStep::tool(tool::SLEEP, json!({"ms": 60})),
                 ScriptStep::tool(tool::SLEEP, json!({"ms": 90})),
                 ScriptStep::slow(words, 6, 8),
+            ],
+        )
+        .on(
+            "^later",
+            [
+                ScriptStep::tool(tool::CLOCK, json!({})),
+                ScriptStep::slow(words, 12, 50).repeat(60),
             ],
         )
         .on(
@@ -96,7 +104,7 @@ async fn cancel(
         .await
         .expect("an acknowledgement");
     while left.load(Ordering::Acquire) > 0 {
-        let kinds = ["silent", "talk", "tools", "tools", "seam", "seam"];
+        let kinds = ["silent", "talk", "tools", "tools", "later", "seam", "seam"];
         let kind = kinds[rng.index(kinds.len())];
         let turn = api.submit(session, kind).await.expect("an answer").turn_id;
         // Half of them early, where most of the seams are.

@@ -17,7 +17,13 @@ async fn hostile_programs_resist_as_described() {
             .spawn()
             .expect("it runs");
         programs.until_ready(kind.processes()).await;
-        assert!(programs.processes().len() >= kind.processes(), "{kind:?}");
+        // While a process executes its next program, it has neither a command line nor an
+        // environment.
+        let until = Instant::now() + Duration::from_secs(20);
+        while programs.processes().len() < kind.processes() {
+            assert!(Instant::now() < until, "{kind:?}");
+            tokio::time::sleep(POLL).await;
+        }
         let pid = i32::try_from(child.id()).expect("an id");
         let pid = rustix::process::Pid::from_raw(pid).expect("an id");
         let deaf = [
