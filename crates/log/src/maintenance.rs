@@ -77,6 +77,8 @@ impl PieceMeter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     More,
+    /// Work is left that cannot go on yet: it waits for another thread or another process.
+    Later,
     Done,
 }
 
@@ -130,8 +132,9 @@ pub trait Maintenance: Send + Sync + 'static {
     /// Removes rows of sessions that [`Log::delete`](crate::Log::delete) deleted. Durable on return.
     fn remove_deleted(&self, budget: &PieceBudget) -> Result<Progress, AppendError>;
 
-    /// Gives free pages back to the file system until `keep_bytes` of them are left for reuse. Does
-    /// nothing for a database that was created without incremental vacuum.
+    /// Gives free pages back to the file system until `keep_bytes` of them are left for reuse. Returns
+    /// [`Progress::Later`] while a checkpoint has yet to cut the file. Does nothing for a database
+    /// that was created without incremental vacuum.
     fn release_pages(&self, keep_bytes: u64, budget: &PieceBudget)
     -> Result<Progress, AppendError>;
 

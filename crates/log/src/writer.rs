@@ -43,13 +43,16 @@ pub(crate) trait BatchSource: Send + Sync {
 /// [`AppendError::Full`] and [`AppendError::Busy`]; [`AppendError::Fatal`] ends the process.
 pub type WriteTask = Box<dyn FnMut() -> Result<(), AppendError> + Send>;
 
-/// One kind of background work: each call is a piece, until it returns [`Progress::Done`]. A piece
-/// that fails with [`AppendError::Full`] or [`AppendError::Busy`] is tried again later.
+/// One kind of background work: each call is a piece, until it returns [`Progress::Done`]. After
+/// [`Progress::Later`] other tasks go on. A piece that fails with [`AppendError::Full`] or
+/// [`AppendError::Busy`] is tried again later.
 pub type BackgroundTask = Box<dyn FnMut() -> Result<Progress, AppendError> + Send>;
 
 struct NamedTask {
     name: &'static str,
     task: BackgroundTask,
+    /// When the task may run: the time when it was queued, or later after [`Progress::Later`].
+    ready: Instant,
 }
 
 enum WriteJob {
@@ -66,6 +69,9 @@ const BACKGROUND_PATIENCE: Duration = Duration::from_millis(200);
 const BACKGROUND_REST: u32 = 4;
 /// The shortest pause after a background piece.
 const BACKGROUND_REST_MIN: Duration = Duration::from_millis(2);
+/// How long a task waits after [`Progress::Later`]: a checkpoint takes some 10 ms, and a reader in
+/// another process may prevent it for hours.
+const LATER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The state of the disk as the thread of a [`LogWriter`] sees it.
 #[derive(Debug, Default)]
@@ -89,8 +95,8 @@ struct JobQueue {
 #[derive(Default)]
 struct JobQueueState {
     jobs: VecDeque<WriteJob>,
-    /// Background tasks, the next to run first.
-    background: VecDeque<NamedTask>,
+    /// Background tasks; the one that was ready first runs next.
+    background: Vec<NamedTask>,
     /// The name of the background task that runs.
     running: Option<&'static str>,
     stopped: bool,
@@ -100,6 +106,14 @@ impl JobQueue {
     fn extend(&self, jobs: impl IntoIterator<Item = WriteJob>) {
         self.state.lock().jobs.extend(jobs);
         self.wake.notify_one();
+    }
+}
+
+impl JobQueueState {
+    /// The index of the background task that runs next, and when it is ready.
+    fn next_background(&self) -> Option<(usize, Instant)> {
+        let ready = self.background.iter().map(|named| named.ready).enumerate();
+        ready.min_by_key(|(_, ready)| *ready)
     }
 }
 
@@ -169,7 +183,8 @@ impl LogWriter {
         if is_queued || state.running == Some(name) {
             return false;
         }
-        state.background.push_back(NamedTask { name, task });
+        let ready = Instant::now();
+        state.background.push(NamedTask { name, task, ready });
         drop(state);
         self.queue.wake.notify_one();
         true
@@ -265,8 +280,14 @@ impl WriterThread {
         let result = (named.task)();
         let took = started.elapsed();
         let mut rest = (took * BACKGROUND_REST).max(BACKGROUND_REST_MIN);
+        named.ready = Instant::now();
         let is_done = match result {
-            Ok(progress) => progress == Progress::Done,
+            Ok(Progress::Done) => true,
+            Ok(Progress::More) => false,
+            Ok(Progress::Later) => {
+                named.ready += LATER_INTERVAL;
+                false
+            }
             Err(AppendError::Fatal(cause)) => {
                 (self.fatal)(&cause);
                 true
@@ -284,7 +305,7 @@ impl WriterThread {
         let mut state = self.queue.state.lock();
         state.running = None;
         if !is_done {
-            state.background.push_back(named);
+            state.background.push(named);
         }
         Instant::now() + rest
     }
@@ -327,17 +348,17 @@ impl WriterThread {
     fn next(&self, has_deferred: bool, background_due: Instant) -> Option<NextWork> {
         let mut queue = self.queue.state.lock();
         loop {
-            let has_background =
-                !queue.background.is_empty() && !queue.stopped && !self.health.is_full();
-            let now = Instant::now();
-            let is_due = match queue.jobs.is_empty() {
-                true => now >= background_due,
-                false => now >= background_due + BACKGROUND_PATIENCE,
+            let can_run = !queue.stopped && !self.health.is_full();
+            let background = queue.next_background().filter(|_| can_run);
+            let background = background.map(|(index, ready)| (index, ready.max(background_due)));
+            let patience = match queue.jobs.is_empty() {
+                true => Duration::ZERO,
+                false => BACKGROUND_PATIENCE,
             };
-            if has_background
-                && is_due
-                && let Some(task) = queue.background.pop_front()
+            if let Some((index, due)) = background
+                && Instant::now() >= due + patience
             {
+                let task = queue.background.remove(index);
                 queue.running = Some(task.name);
                 return Some(NextWork::Background(task));
             }
@@ -349,8 +370,8 @@ impl WriterThread {
             }
             let wake = &self.queue.wake;
             let retries = has_deferred || self.health.is_full();
-            if has_background && !retries {
-                wake.wait_until(&mut queue, background_due);
+            if let Some((_, due)) = background.filter(|_| !retries) {
+                wake.wait_until(&mut queue, due);
             } else if !retries {
                 wake.wait(&mut queue);
             } else if wake.wait_for(&mut queue, RETRY_INTERVAL).timed_out() {
@@ -444,3 +465,6 @@ impl WriterThread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -258,37 +258,69 @@ fn removal_of_a_deleted_session_leaves_no_row() {
     assert_eq!(others, 2);
 }
 
+/// A store whose file has more than 4 MB of free pages: the rows of a session that was removed.
+fn with_free_pages(dir: &Path) -> SqliteStore {
+    let store = open(dir);
+    let mut builder = BatchBuilder::new(1);
+    for _ in 0..40 {
+        store.append(&[builder.events(500)]).expect("an append");
+    }
+    let copied = run_checkpoint(&store.write_half.lock().connection, "TRUNCATE");
+    assert_eq!(copied.expect("copied").0, 0);
+    let before = database_bytes(dir);
+    assert!(before > 4 << 20, "{before}");
+    store.delete(&[builder.session]).expect("a delete");
+    let budget = PieceBudget::default();
+    while store.remove_deleted(&budget).expect("a piece") == Progress::More {}
+    store
+}
+
+fn database_bytes(dir: &Path) -> u64 {
+    let file = std::fs::metadata(dir.join(DATABASE_FILE));
+    file.expect("a file").len()
+}
+
 #[test]
 fn space_of_a_removed_session_is_given_back() {
     let dir = tempfile::tempdir().expect("a folder");
-    let store = open(dir.path());
-    let mut a = BatchBuilder::new(1);
-    for _ in 0..40 {
-        store.append(&[a.events(500)]).expect("an append");
-    }
-    let bytes = || {
-        std::fs::metadata(dir.path().join(DATABASE_FILE))
-            .expect("a file")
-            .len()
-    };
-    let copied = run_checkpoint(&store.write_half.lock().connection, "TRUNCATE");
-    assert_eq!(copied.expect("copied").0, 0);
-    let before = bytes();
-    assert!(before > 4 << 20, "{before}");
-    store.delete(&[a.session]).expect("a delete");
+    let store = with_free_pages(dir.path());
     let budget = PieceBudget::default();
-    while store.remove_deleted(&budget).expect("a piece") == Progress::More {}
     // The file is cut behind the release, so that no cut is large.
     let mut largest_cut = 0;
-    let mut length = bytes();
-    while store.release_pages(64 << 10, &budget).expect("a piece") == Progress::More {
-        let now = bytes();
+    let mut length = database_bytes(dir.path());
+    while store.release_pages(64 << 10, &budget).expect("a piece") != Progress::Done {
+        let now = database_bytes(dir.path());
         largest_cut = largest_cut.max(length.saturating_sub(now));
         length = now;
     }
     assert!(largest_cut <= 3 << 20, "{largest_cut} bytes at once");
     store.close();
-    assert!(bytes() < 1 << 20, "{} of {before}", bytes());
+    let left = database_bytes(dir.path());
+    assert!(left < 1 << 20, "{left}");
+}
+
+#[test]
+fn release_waits_for_a_read_transaction() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let store = with_free_pages(dir.path());
+    let reader = Connection::open(dir.path().join(DATABASE_FILE)).expect("a connection");
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM session;")
+        .expect("a read transaction");
+    let budget = PieceBudget::default();
+    let release = || store.release_pages(64 << 10, &budget).expect("a piece");
+    let mut pieces = 0;
+    while release() == Progress::More {
+        pieces += 1;
+        assert!(pieces < 1_000, "polls instead of waiting");
+    }
+    for _ in 0..10 {
+        assert_eq!(release(), Progress::Later);
+    }
+    drop(reader);
+    while release() != Progress::Done {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
 }
 
 #[test]

@@ -92,12 +92,10 @@ impl WriteHalf {
         if !is_incremental(&self.connection)? || excess(&self.connection)? == 0 {
             return Ok(Progress::Done);
         }
-        let pages: i64 = query_value(&self.connection, "PRAGMA page_count", [])?;
-        let file = self.connection.path().map(std::fs::metadata);
-        let file_bytes = file.and_then(Result::ok).map_or(0, |file| file.len());
-        if file_bytes.saturating_sub(pages as u64 * page_bytes) >= RELEASED_AHEAD_MAX {
+        if released_ahead(&self.connection, page_bytes)? >= RELEASED_AHEAD_MAX {
+            // A read transaction keeps the checkpoint from the cut for as long as it is open.
             self.request_checkpoint();
-            return Ok(Progress::More);
+            return Ok(Progress::Later);
         }
         let mut meter = PieceMeter::start(budget);
         let tx = begin(&mut self.connection)?;
@@ -118,13 +116,23 @@ impl WriteHalf {
         }
         tx.commit()?;
         self.after_commit()?;
-        if left > 0 {
-            return Ok(Progress::More);
+        // The checkpoint cuts the file while the writer rests.
+        if left == 0 || released_ahead(&self.connection, page_bytes)? >= RELEASED_AHEAD_MAX {
+            self.request_checkpoint();
         }
-        // The file shrinks with the checkpoint.
-        self.request_checkpoint();
-        Ok(Progress::Done)
+        Ok(match left {
+            0 => Progress::Done,
+            _ => Progress::More,
+        })
     }
+}
+
+/// Bytes that were released in the database and are still in the file.
+fn released_ahead(c: &Connection, page_bytes: u64) -> rusqlite::Result<u64> {
+    let pages: i64 = query_value(c, "PRAGMA page_count", [])?;
+    let file = c.path().map(std::fs::metadata);
+    let file_bytes = file.and_then(Result::ok).map_or(0, |file| file.len());
+    Ok(file_bytes.saturating_sub(pages as u64 * page_bytes))
 }
 
 /// Logs a line if free pages of the file cannot be given back.
