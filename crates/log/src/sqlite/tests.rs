@@ -324,6 +324,32 @@ fn release_waits_for_a_read_transaction() {
 }
 
 #[test]
+fn damaged_newest_event_stops_neither_start_nor_retention() {
+    for damage in ["'text'", "7", "x'0102'"] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (mut swept, mut damaged) = (BatchBuilder::new(1), BatchBuilder::new(2));
+        let store = open(dir.path());
+        store.append(&[swept.events(2)]).expect("an append");
+        store.append(&[damaged.events(9)]).expect("an append");
+        let raw = Connection::open(dir.path().join(DATABASE_FILE)).expect("a connection");
+        let newest = "(SELECT max(gid) FROM event)";
+        let sql = format!("UPDATE event SET hash = {damage} WHERE gid = {newest}");
+        assert_eq!(raw.execute(&sql, []).expect("a change"), 1);
+        drop(raw);
+        let marks = sweep(&store, 50, 100);
+        assert!(marks.contains(&(swept.session, Seq(2))), "{damage}");
+        // The emptied session has an age again with its next event.
+        store.append(&[swept.events(1)]).expect("an append");
+        let marks = sweep(&store, 50, 100);
+        assert_eq!(marks, [(swept.session, Seq(3))], "{damage}");
+        store.close();
+        drop(store);
+        let store = open(dir.path());
+        store.append(&[swept.events(1)]).expect("an append");
+    }
+}
+
+#[test]
 fn wal_starts_again_while_reads_overlap() {
     let dir = tempfile::tempdir().expect("a folder");
     let relaxed = SqliteOptions {

@@ -79,7 +79,7 @@ impl WriteHalf {
             let (tail, event) = append_session(&transaction, &self.tails, append)?;
             tails.push((append.session, tail));
             if let (Some(event), Some(record)) = (event, append.records.last()) {
-                (written.event, written.hash) = (event, hash_start(&record.hash.0));
+                (written.event, written.hash) = (event, hash_start(&record.hash));
                 has_events = true;
             }
         }

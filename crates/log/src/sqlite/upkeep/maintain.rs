@@ -72,8 +72,9 @@ impl WriteHalf {
         }
         let changes = CommitTail::count_change(&tx)?;
         tx.commit()?;
-        self.tail = CommitTail::of_events(&self.connection, changes)?;
+        // First: the next event of an emptied session sets its age, whatever fails below.
         self.forget_tails(&emptied);
+        self.tail = CommitTail::of_events(&self.connection, changes)?;
         self.after_commit()?;
         Ok(piece)
     }

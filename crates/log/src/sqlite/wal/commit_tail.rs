@@ -3,8 +3,10 @@
 //! Row numbers of events alone prove nothing: SQLite gives the number of a removed row again. So an
 //! event is known by its hash too, and commits that write no event or remove some are counted.
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction};
 
+use crate::chain::ChainHash;
 use crate::sqlite::column::query_value;
 
 /// The end of what was committed.
@@ -12,7 +14,7 @@ use crate::sqlite::column::query_value;
 pub(crate) struct CommitTail {
     /// The row number of the last event; 0 without events.
     pub(crate) event: i64,
-    /// The first bytes of its hash.
+    /// The first bytes of its hash; zeros if the stored one is damaged.
     pub(crate) hash: [u8; 8],
     /// Commits that wrote no event, or removed some.
     pub(crate) changes: i64,
@@ -32,13 +34,11 @@ impl CommitTail {
     pub(crate) fn of_events(c: &Connection, changes: i64) -> rusqlite::Result<Self> {
         let mut newest =
             c.prepare_cached("SELECT gid, hash FROM event ORDER BY gid DESC LIMIT 1")?;
-        let newest: Option<(i64, Vec<u8>)> = newest
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        let (event, hash) = newest.unwrap_or_default();
+        let newest = newest.query_row([], |row| Ok((row.get(0)?, stored_hash_start(row, 1)?)));
+        let (event, hash) = newest.optional()?.unwrap_or_default();
         Ok(Self {
             event,
-            hash: hash_start(&hash),
+            hash,
             changes,
         })
     }
@@ -57,14 +57,24 @@ impl CommitTail {
             // A later change may have removed the event.
             return Ok(found.changes > self.changes);
         }
-        let sql = "SELECT hash FROM event WHERE gid = ?1";
-        let hash: Option<Vec<u8>> = query_value(c, sql, [self.event]).optional()?;
-        Ok(self.event == 0 || hash.is_some_and(|hash| hash_start(&hash) == self.hash))
+        let mut stored = c.prepare_cached("SELECT hash FROM event WHERE gid = ?1")?;
+        let hash = stored.query_row([self.event], |row| stored_hash_start(row, 0));
+        let hash = hash.optional()?;
+        Ok(self.event == 0 || hash == Some(self.hash))
     }
 }
 
 /// The part of a hash that a tail keeps.
-pub(crate) fn hash_start(hash: &[u8]) -> [u8; 8] {
-    let start = hash.first_chunk();
+pub(crate) fn hash_start(hash: &ChainHash) -> [u8; 8] {
+    let start = hash.0.first_chunk();
     start.copied().unwrap_or_default()
+}
+
+/// The part of a stored hash that a tail keeps. Zeros if the column is damaged: one bad row must stop
+/// neither the start nor the retention of other sessions.
+fn stored_hash_start(row: &Row<'_>, column: usize) -> rusqlite::Result<[u8; 8]> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Blob(bytes) => hash_start(&ChainHash::from_column(bytes)),
+        _ => [0; 8],
+    })
 }
