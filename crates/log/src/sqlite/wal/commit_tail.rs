@@ -1,7 +1,8 @@
 //! What the last commits wrote, as proof that a database file has them.
 //!
 //! Row numbers of events alone prove nothing: SQLite gives the number of a removed row again. So an
-//! event is known by its hash too, and commits that write no event or remove some are counted.
+//! event is known by its hash too, and commits that write no event or remove some are counted, with
+//! the exceptions of [`CommitTail::changes`].
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction};
@@ -16,7 +17,9 @@ pub(crate) struct CommitTail {
     pub(crate) event: i64,
     /// The first bytes of its hash; zeros if the stored one is damaged.
     pub(crate) hash: [u8; 8],
-    /// Commits that wrote no event, or removed some.
+    /// Commits that wrote no event, or removed some. Not counted, because no client sees their loss
+    /// and the server makes them again: the stored clock mark (`set_clock_mark`), expired
+    /// idempotency keys (`expire_keys`) and released pages (`release_pages`).
     pub(crate) changes: i64,
 }
 
