@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
 use turnwire_event::code::{OnBusy, Phase, TurnState};
-use turnwire_event::{Body, ContentBlock, IdGenerator, Role, TurnId, Ulid};
+use turnwire_event::{Body, ContentBlock, IdGenerator, Position, Role, TurnId, Ulid, metric};
 use turnwire_log::reserve::DiskReserve;
-use turnwire_session::CancelOutcome;
+use turnwire_session::{CancelOutcome, LiveSession};
 use turnwire_session::{Error, Options, SystemIdGenerator};
 
 use crate::stage::*;
@@ -332,6 +333,54 @@ async fn queued_turn_is_withdrawn_once() {
     let events = wait_for_terminals(&sessions, id, 2).await;
     assert_each_ends_once(&events);
     assert_eq!(gate.ran(), ["1"]);
+}
+
+/// Records the last position of a session when each counter of turns is incremented.
+struct PositionRecorder {
+    live: Arc<LiveSession>,
+    counted: parking_lot::Mutex<Vec<(String, Position)>>,
+}
+
+impl metrics::Recorder for PositionRecorder {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        let at = self.live.sequencer.last();
+        self.counted.lock().push((key.name().to_owned(), at));
+        Counter::noop()
+    }
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[tokio::test]
+async fn end_of_a_queued_turn_is_counted_before_it_is_emitted() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (sessions, _gate) = turnstile_service(dir.path()).await;
+    let id = new_session(&sessions).await;
+    enqueue(&sessions, id, "1").await;
+    let queued = enqueue(&sessions, id, "2").await.turn_id;
+    let live = sessions.live_sessions().open(&owner("local"), id).await;
+    let live = live.expect("a session");
+    let before = live.sequencer.last();
+    let recorder = PositionRecorder {
+        live: live.clone(),
+        counted: Default::default(),
+    };
+    let withdrawn = metrics::with_local_recorder(&recorder, || {
+        sessions.canceller().request(&live, queued, Some("no"))
+    });
+    assert!(matches!(withdrawn, CancelOutcome::Withdrawn(end) if end > before));
+    let counted = recorder.counted.lock();
+    for name in [metric::TURN_STARTED_TOTAL, metric::TURN_CANCELLED_TOTAL] {
+        let at = counted.iter().find(|(counted, _)| counted == name);
+        assert_eq!(at.map(|(_, at)| *at), Some(before), "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

@@ -58,6 +58,10 @@ fn end_queued(
     request: Option<EventDraft>,
     end: Body,
 ) -> Option<Position> {
+    // A closed session has no log to end the turn in: nothing may be counted below.
+    if live.ring.close_reason().is_some() {
+        return None;
+    }
     let queued = slot.queued(turn)?;
     let user = user_message(live, &queued.request);
     // The turn never ran: it is bound to no agent definition and has dispatched nothing.
@@ -68,7 +72,9 @@ fn end_queued(
     traced.trace.clone_from(&started.trace);
     let mut last = EventDraft::with_rows(Some(turn), Actor::SYSTEM, end);
     last.trace.clone_from(&started.trace);
-    let terminal = last.body.clone();
+    // Counted first: whoever reads the ending finds it in the metrics.
+    metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
+    turn_metrics::record(&last.body, &mut CallsInFlight::default(), "");
     let drafts = [Some(started), request, Some(traced), Some(last)];
     let drafts = drafts.into_iter().flatten().collect();
     let positions = live.sequencer.emit(drafts, OutboxRoom::Reserved).ok()?;
@@ -78,7 +84,5 @@ fn end_queued(
     if let Some(running) = &mut slot.running {
         running.contiguous = false;
     }
-    metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-    turn_metrics::record(&terminal, &mut CallsInFlight::default(), "");
     positions.last().map(|(at, _)| *at)
 }
