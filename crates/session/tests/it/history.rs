@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
-use turnwire_event::row::MessageScope;
-use turnwire_event::{Body, ContentBlock, Event, IdGenerator, Role, SessionId};
+use turnwire_event::port::{BoundTurn, HistoryBudget, TurnContext, TurnInput, TurnProducer};
+use turnwire_event::row::{MessageScope, PlacedChange, RowChange};
+use turnwire_event::{
+    Body, ContentBlock, Event, IdGenerator, Position, Role, SessionId, Timestamp, TurnId,
+};
 use turnwire_log::reserve::DiskReserve;
+use turnwire_log::{LeaseTerm, SessionAppend, Store};
 use turnwire_session::{Options, SessionService, SystemIdGenerator};
 
 use crate::stage::*;
@@ -28,33 +31,43 @@ fn omitted(events: &[Event]) -> Vec<u64> {
     starts.collect()
 }
 
+/// A producer that records the texts of the history that its last turn read, and then runs `act`.
+fn history_recorder(
+    act: impl Fn(&TurnContext) + Send + Sync + 'static,
+) -> (Arc<Mutex<Vec<String>>>, WorkFn) {
+    let texts_read: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (shared, act) = (texts_read.clone(), Arc::new(act));
+    let producer = producer_fn(move |turn| {
+        let (texts_read, act) = (shared.clone(), act.clone());
+        async move {
+            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
+            *texts_read.lock() = message_texts(&recent);
+            act(&turn);
+            OK
+        }
+    });
+    (texts_read, producer)
+}
+
 #[tokio::test]
 async fn displayed_list_takes_no_orchestrator_history() {
     let dir = tempfile::tempdir().expect("a folder");
-    let texts_read: Arc<Mutex<Vec<String>>> = Arc::default();
-    let shared = texts_read.clone();
-    let act = producer_fn(move |turn| {
-        let texts_read = shared.clone();
-        async move {
-            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
-            *texts_read.lock() = recent.iter().map(|message| message.text()).collect();
-            let (.., tool_use_id) = ids();
-            let list = ContentBlock::Data {
-                data_id: "data_1".into(),
-                data_type: "offer_list".into(),
-                key: serde_json::json!({}),
-                items: serde_json::json!(["x".repeat(100_000)]),
-            };
-            let card = ContentBlock::Component {
-                tool_use_id,
-                component: serde_json::json!({"type": "card"}),
-            };
-            for block in [list, card.clone(), card.clone(), card] {
-                let mut displayed = new_message(Role::Tool, "", MessageScope::Shared);
-                displayed.content = vec![block];
-                run_tool(&turn, displayed);
-            }
-            OK
+    let (texts_read, act) = history_recorder(|turn| {
+        let (.., tool_use_id) = ids();
+        let list = ContentBlock::Data {
+            data_id: "data_1".into(),
+            data_type: "offer_list".into(),
+            key: serde_json::json!({}),
+            items: serde_json::json!(["x".repeat(100_000)]),
+        };
+        let card = ContentBlock::Component {
+            tool_use_id,
+            component: serde_json::json!({"type": "card"}),
+        };
+        for block in [list, card.clone(), card.clone(), card] {
+            let mut displayed = new_message(Role::Tool, "", MessageScope::Shared);
+            displayed.content = vec![block];
+            run_tool(turn, displayed);
         }
     });
     let first = start_service(dir.path(), Options::default(), act.clone()).await;
@@ -155,16 +168,7 @@ impl TurnProducer for Reloaded {
 #[tokio::test]
 async fn budget_that_grows_again_is_filled_from_the_store() {
     let dir = tempfile::tempdir().expect("a folder");
-    let texts_read: Arc<Mutex<Vec<String>>> = Arc::default();
-    let shared = texts_read.clone();
-    let act = producer_fn(move |turn| {
-        let texts_read = shared.clone();
-        async move {
-            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
-            *texts_read.lock() = message_texts(&recent);
-            OK
-        }
-    });
+    let (texts_read, act) = history_recorder(|_| ());
     let budget = Arc::new(AtomicUsize::new(10));
     let producer = Arc::new(Reloaded(
         TestProducer(act, pass_through_gates()),
@@ -226,29 +230,47 @@ async fn page_that_begins_with_a_turn_has_the_whole_turn() {
     assert_eq!(texts_read[2], ["two task", "two result"]);
 }
 
+/// Stores a message of `turn` behind the back of the service: a cache does not know it.
+fn store_message(store: &dyn Store, id: SessionId, turn: TurnId, text: &str) {
+    let tail = store.tail(id).expect("a tail").expect("a session");
+    let message = new_message(Role::Assistant, text, MessageScope::Shared);
+    let append = SessionAppend {
+        session: id,
+        term: LeaseTerm::default(),
+        prev: tail.seq,
+        records: Vec::new(),
+        rows: vec![PlacedChange {
+            at: Position::persisted(tail.epoch, tail.seq),
+            time: Timestamp::from_millis(0),
+            change: RowChange::MessagePut(turn, message),
+        }],
+    };
+    store.append(&[append]).expect("an append");
+}
+
 #[tokio::test]
 async fn history_that_is_not_cached_is_read_from_the_store() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let texts_read: Arc<Mutex<Vec<String>>> = Arc::default();
-    let shared = texts_read.clone();
-    let act = producer_fn(move |turn| {
-        let texts_read = shared.clone();
-        async move {
-            let recent = turn.history.recent(LARGE_BUDGET).await.expect("a history");
-            *texts_read.lock() = message_texts(&recent);
-            OK
+    let all = &["one", "stored", "two", "three"][..];
+    let cases = [(64 << 20, &["one", "two", "three"][..]), (0, all)];
+    for (history_cache_bytes, expected) in cases {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (texts_read, act) = history_recorder(|_| ());
+        let options = Options {
+            history_cache_bytes,
+            ..Options::default()
+        };
+        let (store, writer) = writer(dir.path(), DiskReserve::new(dir.path().join("reserve"), 0));
+        let producer = Arc::new(TestProducer(act, pass_through_gates()));
+        let parts = (store.clone(), writer);
+        let sessions = service_over(parts, options, Arc::new(SystemIdGenerator), producer).await;
+        let id = new_session(&sessions).await;
+        let events = turn(&sessions, id, "one", 1).await;
+        let first = events.iter().find_map(|event| event.turn_id);
+        store_message(store.as_ref(), id, first.expect("a turn"), "stored");
+        for (count, text) in [(2, "two"), (3, "three")] {
+            let events = turn(&sessions, id, text, count).await;
+            assert_eq!(*texts_read.lock(), expected[..expected.len() + count - 3]);
+            assert_eq!(omitted(&events).last(), Some(&0));
         }
-    });
-    let options = Options {
-        history_cache_bytes: 0,
-        ..Options::default()
-    };
-    let sessions = start_service(dir.path(), options, act).await;
-    let id = new_session(&sessions).await;
-    let inputs = ["one", "two", "three"];
-    for count in 1..=inputs.len() {
-        let events = turn(&sessions, id, inputs[count - 1], count).await;
-        assert_eq!(*texts_read.lock(), inputs[..count]);
-        assert_eq!(omitted(&events).last(), Some(&0));
     }
 }
