@@ -2,6 +2,7 @@
 //! turn, with their messages and the request that the next turn inherits.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use turnwire_event::body::turn::TurnStarted;
@@ -14,13 +15,26 @@ use crate::error::Error;
 use crate::history::select::{RESUMES, SizedMessage, with_size};
 use crate::submit::request::{DisconnectScope, SubmitRequest};
 
-/// Turns in one chain: a person who was asked for approval so often in a row talks with a model
-/// that has lost the beginning.
-const CHAIN_MAX: usize = 256;
+/// The bounds of a chain. Earlier turns are left out, except the message that opened the first one:
+/// a model reads what the person wants.
+#[derive(Clone, Copy)]
+struct ChainBounds {
+    /// Turns whose messages are read.
+    turns: usize,
+    /// Bytes of the messages.
+    bytes: usize,
+    /// Turns that are looked up to find the first one.
+    lookups: usize,
+}
 
-/// Bytes of the messages of one chain: at four bytes a token the two million tokens that the largest
-/// models read at once. Earlier turns are left out, as the history leaves them out.
-const CHAIN_BYTES_MAX: usize = 8 << 20;
+/// A person who was asked for approval 256 times in a row talks with a model that has lost the middle.
+/// 8 MiB are, at four bytes a token, the two million tokens that the largest models read at once.
+/// 4,096 lookups take a tenth of a second.
+const CHAIN_BOUNDS: ChainBounds = ChainBounds {
+    turns: 256,
+    bytes: 8 << 20,
+    lookups: 4096,
+};
 
 /// The messages of a turn that are read at once.
 const MESSAGE_PAGE: PageBounds = PageBounds {
@@ -36,26 +50,39 @@ pub(crate) struct TurnChain {
     pub(crate) request: SubmitRequest,
     /// The paused turn and the turns that it resumed.
     pub(crate) turns: HashSet<TurnId>,
-    /// The messages of the paused turn, and of the turns before it within [`CHAIN_BYTES_MAX`].
+    /// The messages of the paused turn, and of the turns before it within [`CHAIN_BOUNDS`].
     pub(crate) messages: Vec<SizedMessage>,
 }
 
 impl TurnChain {
     /// Reads the chain of `paused` up to the position `upto`.
     pub(crate) fn read(store: &dyn Store, paused: &TurnRow, upto: Position) -> Result<Self, Error> {
+        Self::read_within(store, paused, upto, CHAIN_BOUNDS)
+    }
+
+    fn read_within(
+        store: &dyn Store,
+        paused: &TurnRow,
+        upto: Position,
+        bounds: ChainBounds,
+    ) -> Result<Self, Error> {
         let session = paused.session_id;
         let mut rows = vec![paused.clone()];
-        while let Some(previous) = rows.last().and_then(|row| row.resumes) {
-            let previous = match rows.len() < CHAIN_MAX {
-                true => store.turn(previous)?,
-                false => None,
+        let mut first = paused.clone();
+        for lookup in 1..bounds.lookups {
+            let previous = match first.resumes {
+                Some(previous) => store.turn(previous)?,
+                None => None,
             };
             let Some((_, row)) = previous else { break };
-            rows.push(row);
+            if lookup < bounds.turns {
+                rows.push(row.clone());
+            }
+            first = row;
         }
-        let turns = rows.iter().map(|row| row.id).collect();
-        let mut newest_first = Vec::new();
-        let mut bytes_left = CHAIN_BYTES_MAX;
+        let mut turns: HashSet<_> = rows.iter().map(|row| row.id).collect();
+        let mut newest_first: Vec<SizedMessage> = Vec::new();
+        let mut bytes_left = bounds.bytes;
         for row in &rows {
             let read = TurnMessages::read(store, row, upto, bytes_left)?;
             if read.is_cut && row.id != paused.id {
@@ -63,6 +90,16 @@ impl TurnChain {
             }
             bytes_left = bytes_left.saturating_sub(read.bytes);
             newest_first.extend(read.newest_first);
+        }
+        let oldest_turn = newest_first.last().map(|(oldest, _)| oldest.turn_id);
+        if oldest_turn != Some(first.id)
+            && let Some(opening) = read_opening(store, &first)?
+        {
+            if let Some((oldest, _)) = newest_first.last_mut() {
+                resume_first(oldest, first.id);
+            }
+            turns.insert(first.id);
+            newest_first.push(opening);
         }
         let of_user = |(message, _): &&SizedMessage| {
             message.turn_id == paused.id && message.role == Role::User
@@ -127,6 +164,22 @@ impl TurnMessages {
     }
 }
 
+/// The message that opened a turn.
+fn read_opening(store: &dyn Store, turn: &TurnRow) -> Result<Option<SizedMessage>, Error> {
+    let (view, newest) = (MessageView::Orchestrator, PageBounds { rows: 1, bytes: 0 });
+    // It is the last message up to the start of the turn.
+    let page = store.messages(turn.session_id, view, turn.started, None, newest)?;
+    let of_turn = |message: &Message| message.turn_id == turn.id && message.role == Role::User;
+    Ok(page.rows.into_iter().find(of_turn).map(with_size))
+}
+
+/// Lets the oldest turn that was read resume the first one, because the turns between are left out:
+/// the selection of a history keeps a turn and those that resume it together.
+fn resume_first(opening: &mut Arc<Message>, first: TurnId) {
+    let metadata = &mut Arc::make_mut(opening).metadata;
+    metadata.insert(RESUMES.to_owned(), first.to_string().into());
+}
+
 /// The `turn.started` at `at`, unless retention has removed it.
 fn read_started(log: &dyn Log, session: SessionId, at: Seq) -> Result<Option<TurnStarted>, Error> {
     let all = EventSelection::all();
@@ -172,3 +225,6 @@ fn inherited_request(
         ..SubmitRequest::unattended(locale.to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests;
