@@ -8,21 +8,19 @@
 use std::panic::AssertUnwindSafe;
 
 use axum::Router;
-use axum::body::HttpBody as _;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
-use turnwire_event::{Owner, metric};
+use turnwire_event::metric;
 
 use crate::access::cors::{self, CorsPolicy};
 use crate::access::guard::admit;
-use crate::config::http::Http;
 use crate::error::{RequestFault, with_problem_body};
-use crate::listen::{OwnerPermit, OwnerShares, SocketTakeover};
-use crate::request::identity;
+use crate::listen::{OwnerPermit, SocketTakeover};
+use crate::request::shares::RequestShares;
 use crate::request::trace::RequestTrace;
 
 /// Headers of every response that does not set them itself.
@@ -38,67 +36,6 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Probes of the operator. They are never refused for what owners use, nor for an invalid owner.
-const PROBES: [&str; 3] = ["/healthz", "/readyz", METRICS];
-/// The probe with an answer that may be large.
-const METRICS: &str = "/metrics";
-
-/// Probes that are answered at the same time: some supervisors and collectors ask every few seconds,
-/// and each is answered in milliseconds. At most a quarter of all connections.
-const PROBES_MAX: usize = 64;
-const PROBES_MAX_PER_OWNER: usize = 32;
-/// Large answers of probes that are being written: one for each collector, and some that are slow.
-const PROBE_TRANSFERS_MAX: usize = 16;
-const PROBE_TRANSFERS_MAX_PER_OWNER: usize = 8;
-
-/// The shares of each owner in what requests use.
-#[derive(Clone, Debug)]
-pub struct RequestShares {
-    requests: ShareSet,
-    /// Apart from the others: no other request takes a place of a probe.
-    probes: ShareSet,
-}
-
-#[derive(Clone, Debug)]
-struct ShareSet {
-    /// Requests that are being answered.
-    connections: OwnerShares,
-    /// Large answers that are being written.
-    transfers: OwnerShares,
-}
-
-impl RequestShares {
-    /// The shares of requests in `connections` and `transfers`, and those of probes within the limits
-    /// in `http`.
-    pub fn new(connections: OwnerShares, transfers: OwnerShares, http: &Http) -> Self {
-        let slot_bytes = http.answer_max_bytes;
-        let total = PROBES_MAX.min(http.connections_max / 4).max(1);
-        let (transfers_max, per_owner) = (PROBE_TRANSFERS_MAX, PROBE_TRANSFERS_MAX_PER_OWNER);
-        Self {
-            requests: ShareSet {
-                connections,
-                transfers,
-            },
-            probes: ShareSet {
-                connections: OwnerShares::probes(total, PROBES_MAX_PER_OWNER, slot_bytes),
-                transfers: OwnerShares::probes(transfers_max, per_owner, slot_bytes),
-            },
-        }
-    }
-
-    /// The shares that `request` counts in, and the owner for whom it does.
-    fn of(&self, request: &Request) -> Result<(&ShareSet, Owner), RequestFault> {
-        let owner = identity::read(request.headers());
-        if PROBES.contains(&request.uri().path()) {
-            return Ok((
-                &self.probes,
-                owner.unwrap_or_else(|_| identity::anonymous()),
-            ));
-        }
-        Ok((&self.requests, owner?))
-    }
-}
-
 /// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call
 /// them, and each owner has its part of `shares`.
 pub fn wrap(routes: Router, cors: CorsPolicy, shares: RequestShares) -> Router {
@@ -108,55 +45,6 @@ pub fn wrap(routes: Router, cors: CorsPolicy, shares: RequestShares) -> Router {
         .layer(from_fn_with_state((cors, shares), handle))
 }
 
-/// Counts a request for its owner, to the end of the answer. The upgrade of a session's stream counts
-/// for the owner of its token. A small probe is answered in any case.
-fn count_for_owner(
-    request: &Request,
-    owner: &Owner,
-    shares: &OwnerShares,
-) -> Result<Option<OwnerPermit>, RequestFault> {
-    if is_stream_upgrade(request) {
-        return Ok(None);
-    }
-    let path = request.uri().path();
-    match shares.acquire(owner) {
-        Err(_) if PROBES.contains(&path) && path != METRICS => Ok(None),
-        permit => permit.map(Some),
-    }
-}
-
-/// True for the upgrade to a session's stream, and for no other path: an `Upgrade` header alone must
-/// not keep a request from being counted.
-fn is_stream_upgrade(request: &Request) -> bool {
-    let path = request.uri().path();
-    let is_stream = path.starts_with("/sessions/") && path.ends_with("/stream");
-    let is_upgrade = request.headers().contains_key(header::UPGRADE);
-    request.method() == Method::GET && is_stream && is_upgrade
-}
-
-/// Counts a large answer for its owner until it is written, and refuses it if the owner does not
-/// read others. Only answers to GET are refused: another request may have changed something, and
-/// its client must know.
-fn count_answer(
-    mut response: Response,
-    method: &Method,
-    owner: &Owner,
-    shares: &OwnerShares,
-) -> Response {
-    // A stream has no size yet.
-    let bytes = response.body().size_hint().lower();
-    match shares.acquire_body(owner, bytes) {
-        Ok(permit) => {
-            if let Some(permit) = permit {
-                response.extensions_mut().insert(permit);
-            }
-            response
-        }
-        Err(fault) if *method == Method::GET => fault.into_response(),
-        Err(_) => response,
-    }
-}
-
 /// The answer to a request that [`admit`] accepted, with the permit of its owner.
 async fn respond(
     request: Request,
@@ -164,8 +52,7 @@ async fn respond(
     shares: &RequestShares,
     (site, span): (Option<&HeaderValue>, &tracing::Span),
 ) -> Result<Response, RequestFault> {
-    let (shares, owner) = shares.of(&request)?;
-    let permit = count_for_owner(&request, &owner, &shares.connections)?;
+    let share = shares.count(&request)?;
     let method = request.method().clone();
     let is_preflight = site.is_some() && cors::is_preflight(&method, request.headers());
     let route = request.extensions().get::<MatchedPath>();
@@ -178,10 +65,10 @@ async fn respond(
                 span.in_scope(|| tracing::error!("a handler panicked"));
                 RequestFault::internal().into_response()
             });
-            count_answer(response, &method, &owner, &shares.transfers)
+            share.count_answer(response, &method)
         }
     };
-    if let Some(permit) = permit {
+    if let Some(permit) = share.permit {
         response.extensions_mut().insert(permit);
     }
     Ok(response)
@@ -261,6 +148,7 @@ mod tests {
     use super::*;
     use crate::config::setting::site::SiteOrigin;
     use crate::config::{ServerConfig, SettingSources};
+    use crate::listen::OwnerShares;
     use axum::body::{Body, to_bytes};
     use axum::routing::{get, post};
     use serde_json::Value;
@@ -278,14 +166,14 @@ mod tests {
         wrap(routes, cors, shares(10, 10))
     }
 
-    /// Shares of each owner in a hundred connections and a hundred large answers.
+    /// Shares of each owner in 400 connections and a hundred large answers; 64 are for probes.
     fn shares(connections: usize, transfers: usize) -> RequestShares {
         let nowhere = SettingSources {
             home: Some("/nonexistent/turnwire".into()),
             ..SettingSources::default()
         };
         let mut http = ServerConfig::load(&nowhere).expect("defaults").http;
-        http.connections_max = 100;
+        http.connections_max = 400;
         let connections = OwnerShares::new(http.connections_max, connections);
         let transfers = OwnerShares::transfers(100, transfers, http.answer_max_bytes);
         RequestShares::new(connections, transfers, &http)
@@ -373,20 +261,20 @@ mod tests {
         let _held = send(&app, "GET", "/large", &[]).await;
         let invalid = [("x-turnwire-principal", "a b")];
         let mut open = Vec::new();
-        for _ in 0..PROBE_TRANSFERS_MAX_PER_OWNER {
+        for _ in 0..8 {
             let metrics = send(&app, "GET", "/metrics", &invalid).await;
             assert!(metrics.status() == 200 && !closes(&metrics));
             open.push(metrics);
         }
         assert_eq!(send(&app, "GET", "/metrics", &[]).await.status(), 429);
         let mut closed = 0;
-        for _ in 0..PROBES_MAX {
+        for _ in 0..64 {
             let health = send(&app, "GET", "/healthz", &[]).await;
             assert_eq!(health.status(), 200, "it is never refused");
             closed += usize::from(closes(&health));
             open.push(health);
         }
-        assert!(closed >= PROBES_MAX / 2, "only {closed} count for nobody");
+        assert!(closed >= 32, "only {closed} count for nobody");
         let other = [("x-turnwire-principal", "collector")];
         assert_eq!(send(&app, "GET", "/metrics", &other).await.status(), 200);
     }

@@ -39,6 +39,11 @@ section! {
         /// quarters. A principal that does not read its answers gets 429, others do not. A body
         /// that would count more often takes the whole share.
         transfers_max_per_owner: usize = "64", number(1..=1_000_000);
+        /// Maximum number of `/healthz`, `/readyz` and `/metrics` requests that are answered at the
+        /// same time, apart from all others: some supervisors and collectors ask every few seconds,
+        /// and each is answered in milliseconds. At most a quarter of `http.connections_max`. Half
+        /// of them per principal; a quarter may be large answers that are being written.
+        probes_max: usize = "64", number(1..=1_000_000);
         /// Origins of other sites whose pages may call this server from a browser, such as
         /// `http://localhost:3000`, separated by commas. Default is none, because requests are not
         /// authenticated.
