@@ -45,6 +45,8 @@ use crate::host::{
 };
 use crate::listen;
 use crate::metrics::MetricsHandle;
+use crate::parse_slots::ParseSlots;
+use crate::request::shares::RequestShares;
 use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 use crate::{middleware, routes};
@@ -208,11 +210,13 @@ impl App {
             stream_limits: StreamLimits::new(config.stream.chat_streams_max),
             turn_counters: CountersByVersion::default(),
         });
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let state = AppState {
             service: sessions,
             config: Arc::new(config),
             metrics,
             streams,
+            parse_slots: ParseSlots::new(cores),
             host: None,
         };
         Ok(Self { state, writer })
@@ -223,7 +227,7 @@ impl App {
         let cors = CorsPolicy::new(&self.state.config.http.cors_origins);
         let (streams, http) = (&self.state.streams, &self.state.config.http);
         let (connections, transfers) = (streams.connections.clone(), streams.transfers.clone());
-        let shares = middleware::RequestShares::new(connections, transfers, http);
+        let shares = RequestShares::new(connections, transfers, http);
         middleware::wrap(routes::router(self.state.clone()), cors, shares)
     }
 

@@ -1,13 +1,18 @@
 //! The metrics endpoint: one recorder a process, names of `event::metric` with underscores for
 //! dots, the dotted name in the help text (D-16).
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use bytes::Bytes;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::metric;
+
+use crate::error::RequestFault;
 
 /// Upper bounds of histogram buckets in milliseconds: fine where a commit or a seam should be,
 /// coarse where it is late anyway.
@@ -53,7 +58,20 @@ static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// Renders the metrics of this process.
 #[derive(Clone, Debug)]
-pub struct MetricsHandle(PrometheusHandle);
+pub struct MetricsHandle {
+    recorder: PrometheusHandle,
+    answers: Arc<MetricsAnswers>,
+}
+
+/// The text for all requests that wait for one.
+#[derive(Debug, Default)]
+struct MetricsAnswers {
+    /// Requests so far; each has its number.
+    requested: AtomicU64,
+    /// The last text and the last request that came before it was rendered. Locked while the next is
+    /// rendered, so that there is one at a time.
+    last: Mutex<(u64, Bytes)>,
+}
 
 impl MetricsHandle {
     /// The recorder of this process, installed by the first call.
@@ -67,17 +85,34 @@ impl MetricsHandle {
             describe();
             handle
         });
-        Self(handle.clone())
+        Self {
+            recorder: handle.clone(),
+            answers: Arc::default(),
+        }
+    }
+
+    /// The metrics at some time after the call. Requests that come while a text is rendered share the
+    /// next one: however many ask at once, one thread renders.
+    pub(crate) async fn answer(&self) -> Result<Bytes, RequestFault> {
+        let number = self.answers.requested.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut last = self.answers.last.lock().await;
+        if last.0 < number {
+            let upto = self.answers.requested.load(Ordering::Acquire);
+            let handle = self.clone();
+            let rendered = tokio::task::spawn_blocking(move || handle.render()).await;
+            *last = (upto, rendered.map_err(|_| RequestFault::internal())?.into());
+        }
+        Ok(last.1.clone())
     }
 
     /// The metrics now, as Prometheus text.
     pub fn render(&self) -> String {
-        whole_names(as_counters(self.0.render()))
+        whole_names(as_counters(self.recorder.render()))
     }
 
     /// Keeps the recorder's memory bounded until `stop`.
     pub fn spawn_upkeep(&self, stop: CancellationToken) -> tokio::task::JoinHandle<()> {
-        let handle = self.0.clone();
+        let handle = self.recorder.clone();
         tokio::spawn(async move {
             while stop
                 .run_until_cancelled(tokio::time::sleep(UPKEEP))
@@ -187,6 +222,31 @@ mod tests {
     use super::*;
 
     // S3-109
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn waiting_requests_share_one_text_and_none_gets_an_older_one() {
+        let handle = MetricsHandle::install();
+        let first = handle.answer().await.expect("a text");
+        let held = handle.answers.last.lock().await;
+        let mut waiting = Vec::new();
+        for _ in 0..10 {
+            let handle = handle.clone();
+            waiting.push(tokio::spawn(async move { handle.answer().await }));
+        }
+        while handle.answers.requested.load(Ordering::Acquire) < 11 {
+            tokio::task::yield_now().await;
+        }
+        counter!(metric::TURN_UNWATCHED_TOTAL, "on_disconnect" => "shared_text").increment(1);
+        drop(held);
+        let mut texts = Vec::new();
+        for text in waiting {
+            texts.push(text.await.expect("no panic").expect("a text"));
+        }
+        let shared = |text: &Bytes| text.as_ptr() == texts[0].as_ptr();
+        assert!(texts.iter().all(shared), "rendered once for all");
+        let has_new = |text: &Bytes| String::from_utf8_lossy(text).contains("shared_text");
+        assert!(!has_new(&first) && has_new(&texts[0]));
+    }
+
     #[test]
     fn names_use_underscores_and_help_the_dotted_name() {
         let handle = MetricsHandle::install();

@@ -14,6 +14,7 @@ use turnwire_wire::pc3::WireVersion;
 use crate::config::ServerConfig;
 use crate::host::PackHost;
 use crate::metrics::MetricsHandle;
+use crate::parse_slots::ParseSlots;
 use crate::transport::Streams;
 
 /// The state of all routes. Cheap to clone.
@@ -27,6 +28,8 @@ pub struct AppState {
     pub metrics: MetricsHandle,
     /// The state that all connections share: see [`Streams`].
     pub streams: Arc<Streams>,
+    /// The threads that parse large bodies.
+    pub parse_slots: ParseSlots,
     /// The pack; `None` if one agent runs without a pack.
     pub host: Option<Arc<PackHost>>,
 }

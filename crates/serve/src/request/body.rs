@@ -19,7 +19,7 @@ use turnwire_wire::problem::Code;
 
 use crate::config::http::Http;
 use crate::error::RequestFault;
-use crate::listen::{OwnerShares, TransferPermit};
+use crate::listen::{OwnerShares, TRANSFER_BYTES_MIN, TransferPermit};
 use crate::request::header::single_value;
 use crate::request::identity;
 use crate::state::AppState;
@@ -34,20 +34,28 @@ const ECHO_CHARS_MAX: usize = 200;
 #[derive(Debug)]
 pub struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T> {
     type Rejection = RequestFault;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, RequestFault> {
         let (parts, body) = request.into_parts();
         let gate = TransferGate::new(&state.streams.transfers, identity::read(&parts.headers)?);
         // The gate is held while the body is in memory as bytes.
-        let (bytes, _gate) = read_body(&parts.headers, body, &state.config.http, gate).await?;
-        parse(&parts.headers, &bytes).map(Self)
+        let (bytes, gate) = read_body(&parts.headers, body, &state.config.http, gate).await?;
+        if bytes.len() as u64 <= TRANSFER_BYTES_MIN {
+            return parse(&parts.headers, &bytes).map(Self);
+        }
+        let owner = gate.owner.clone();
+        let parsed = state.parse_slots.run(&owner, move || {
+            let _held = gate;
+            parse(&parts.headers, &bytes)
+        });
+        parsed.await?.map(Self)
     }
 }
 
-/// Counts a body as a transfer of its owner once it is large: at its announced length, else when that
-/// much has arrived.
+/// Counts a body as a transfer of its owner once it is large: at its announced length; without one it
+/// counts, as soon as it is large, for as much as it may become.
 struct TransferGate {
     shares: OwnerShares,
     owner: Owner,
@@ -69,6 +77,14 @@ impl TransferGate {
             self.permit = self.shares.acquire_body(&self.owner, bytes as u64)?;
         }
         Ok(())
+    }
+
+    /// Counts a body of which `arrived` bytes are here and at most `max` will be.
+    fn count_arrived(&mut self, arrived: usize, max: usize) -> Result<(), RequestFault> {
+        match arrived as u64 > TRANSFER_BYTES_MIN {
+            true => self.count(max),
+            false => Ok(()),
+        }
     }
 }
 
@@ -131,7 +147,7 @@ async fn read_up_to(
         if refusal.is_none() {
             refusal = match bytes_read > max {
                 true => Some(too_large(max)),
-                false => gate.count(bytes_read).err(),
+                false => gate.count_arrived(bytes_read, max).err(),
             };
         }
         if refusal.is_none() {

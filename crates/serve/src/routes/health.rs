@@ -41,6 +41,7 @@ async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>
     Err(RequestFault::from(refusal).with_status(StatusCode::SERVICE_UNAVAILABLE))
 }
 
-async fn metrics(State(metrics): State<MetricsHandle>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, PROMETHEUS)], metrics.render())
+async fn metrics(State(metrics): State<MetricsHandle>) -> Result<impl IntoResponse, RequestFault> {
+    let text = metrics.answer().await?;
+    Ok(([(header::CONTENT_TYPE, PROMETHEUS)], text))
 }

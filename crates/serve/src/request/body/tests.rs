@@ -207,6 +207,24 @@ async fn body_of_unknown_length_is_a_transfer_once_it_is_large() {
 }
 
 #[tokio::test]
+async fn body_of_unknown_length_counts_as_large_as_it_may_become() {
+    let shares = OwnerShares::transfers(8, 4, 1 << 20);
+    let limits = limits(3 << 20, 10_000);
+    let held = shares.acquire_body(&identity::anonymous(), 2 << 20);
+    let held = held.expect("two of four places").expect("a large body");
+    let large = || {
+        let piece = Bytes::from(vec![b' '; 65 << 10]);
+        Body::from_stream(stream::iter([Ok::<_, std::io::Error>(piece)]))
+    };
+    let headers = HeaderMap::new();
+    let refused = read_sharing(&shares, &headers, large(), &limits).await;
+    assert_eq!(refused.expect_err("refused").code(), Code::TooManyRequests);
+    drop(held);
+    let read = read_sharing(&shares, &headers, large(), &limits).await;
+    assert_eq!(read.map(|bytes| bytes.len()), Ok(65 << 10));
+}
+
+#[tokio::test]
 async fn slow_or_broken_body_ends_the_request() {
     let pending = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
     let late = read_body(&HeaderMap::new(), pending, &limits(5, 20)).await;
