@@ -263,6 +263,8 @@ async fn connection(
     let mut has_logged = false;
     // Only for an answer that does not fit the send buffer: most connections need no timer.
     let mut answer_timer: Option<Pin<Box<Sleep>>> = None;
+    // For heads of answers without a body, which hold nothing while they are written.
+    let mut heads_deadline: Option<Instant> = None;
     let ended = std::future::poll_fn(|cx| {
         if !has_logged && stopping.as_mut().poll(cx).is_ready() {
             has_logged = true;
@@ -275,7 +277,16 @@ async fn connection(
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
             // What the library had to write is out, and it waits for a response that never comes.
             Poll::Pending if !flags.is_blocked() && handed.lock().is_some() => Poll::Ready(None),
-            Poll::Pending => poll_deadline(state.answer_deadline(), &mut answer_timer, cx),
+            Poll::Pending => {
+                match flags.is_blocked() {
+                    true => {
+                        heads_deadline.get_or_insert_with(|| answer_limit.deadline(0));
+                    }
+                    false => heads_deadline = None,
+                }
+                let deadline = state.answer_deadline().or(heads_deadline);
+                poll_deadline(deadline, &mut answer_timer, cx)
+            }
         }
     })
     .await;
@@ -300,6 +311,7 @@ async fn connection(
         // A request that is on its way, or was not begun, gets an answer.
         if state.awaits_answer() || !parts.read_buf.is_empty() || refusal::has_unread(&stream) {
             context.refuse(&stream);
+            refusal::discard_unread(&stream);
         }
         return;
     }

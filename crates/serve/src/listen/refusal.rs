@@ -44,6 +44,22 @@ pub(super) fn has_unread(stream: &TcpStream) -> bool {
     peeked.is_ok_and(|bytes| bytes > 0)
 }
 
+/// The most bytes that [`discard_unread`] reads: what a receive buffer mostly holds.
+const DISCARD_BYTES_MAX: usize = 256 << 10;
+
+/// Reads what the client has sent, without waiting: closing a socket with unread bytes resets the
+/// connection, and the client may not see its answer.
+pub(super) fn discard_unread(stream: &TcpStream) {
+    let mut buffer = [0; 4096];
+    let mut left = DISCARD_BYTES_MAX;
+    while left > 0 {
+        match stream.try_read(&mut buffer) {
+            Ok(read @ 1..) => left = left.saturating_sub(read),
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
 /// A response with a problem, as bytes.
 fn problem_response(code: Code, status: u16, detail: String, extra_header: &str) -> Vec<u8> {
     let mut random = [0u8; 16];

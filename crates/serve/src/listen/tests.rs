@@ -153,6 +153,42 @@ async fn headers_are_bounded_in_bytes_and_time() {
 }
 
 #[tokio::test]
+async fn heads_that_are_not_read_end_their_connection() {
+    let server = start(config(|c| c.http.answer_timeout_ms = 300));
+    let mut stream = connect(&server).await;
+    let small = SockRef::from(&stream).set_recv_buffer_size(4 << 10);
+    small.expect("a small window");
+    let requests = "HEAD / HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
+    let until = Instant::now() + Duration::from_secs(30);
+    // Nothing is read: writing blocks when the server cannot write its answers, and fails when it
+    // has closed the connection.
+    loop {
+        assert!(Instant::now() < until, "the connection stays open");
+        let write = stream.write_all(requests.as_bytes());
+        if let Ok(Err(_)) = tokio::time::timeout(Duration::from_millis(500), write).await {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_being_sent_reads_why_its_connection_is_closed() {
+    let server = start(config(|c| c.http.connections_max = 1));
+    let mut first = connect(&server).await;
+    let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    first.write_all(request.as_bytes()).await.expect("sent");
+    let mut head = [0; 12];
+    first.read_exact(&mut head).await.expect("an answer");
+    // More than the library reads at once, so that the kernel holds the rest.
+    let more = "GET / HTTP/1.1\r\nx: ".to_owned() + &"x".repeat(100 << 10);
+    first.write_all(more.as_bytes()).await.expect("sent");
+    let other = get_path(&server, "/").await;
+    assert!(other.starts_with("HTTP/1.1 200"), "{other}");
+    let last = rest(&mut first).await;
+    assert!(last.contains(" 429 ") || last.contains(" 431 "), "{last}");
+}
+
+#[tokio::test]
 async fn stop_finishes_requests_and_drops_idle_connections() {
     let server = start(config(|_| {}));
     let mut idle = connect(&server).await;
