@@ -73,6 +73,8 @@ close_reasons! {
     Quarantined: 1011, "session_quarantined", "The session's record is damaged.", Never;
     /// The server failed to serve this connection.
     Internal: 1011, "internal", "Something went wrong inside.", Resume;
+    /// The owner has as many reads of the store waiting as allowed.
+    Busy: 1013, "busy", "Too many of your reads wait; reconnect in a moment.", Resume;
 }
 
 impl SessionCloseReason {

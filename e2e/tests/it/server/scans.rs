@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 use turnwire_e2e::large_session::{append_events, comment};
 use turnwire_e2e::server_fixture::ServerFixture;
@@ -12,7 +13,7 @@ use turnwire_event::{Actor, Epoch, Position, Seq};
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
-use turnwire_testkit::watch::SubscribeOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchEnd};
 
 const START: Position = Position::persisted(Epoch::FIRST, Seq(0));
 
@@ -115,5 +116,49 @@ async fn narrow_filter_is_replayed_over_many_scans() {
             let event = client.event().await.expect("an event");
             assert_eq!(event.actor, Actor::tool("rare"));
         }
+    }
+}
+
+/// Connections of one owner that subscribe at the same time.
+const SUBSCRIBERS: usize = 16;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscribe_beyond_the_waiting_reads_is_closed_as_busy() {
+    let options = ServerOptions::script(script())
+        .set("store", "read_slots_per_owner", 1)
+        .set("store", "reads_waiting_per_owner", 1);
+    let mut fixture = ServerFixture::new(options).await;
+    let session = fixture.session;
+    let event = |_| (Actor::USER, comment(600));
+    append_events(&mut fixture.server, session, 20_000, event).await;
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut busy = 0;
+    while busy == 0 {
+        assert!(Instant::now() < until, "no subscribe was refused");
+        let mut clients = Vec::new();
+        for _ in 0..SUBSCRIBERS {
+            clients.push(fixture.connect("many").await);
+        }
+        let snapshot = SubscribeOptions::snapshot();
+        let subscribes = clients
+            .iter_mut()
+            .map(|client| client.subscribed(&snapshot));
+        // The reads that the subscribes wait for.
+        let page = format!("/sessions/{session}/events?limit=1000");
+        let pages = (0..SUBSCRIBERS).map(|_| fixture.api.get(&page));
+        let (_, answers) = join(join_all(pages), join_all(subscribes)).await;
+        for answer in answers {
+            if let Err(end) = answer {
+                assert_eq!((end.code().as_str(), code(&end)), ("busy", Some(1013)));
+                busy += 1;
+            }
+        }
+    }
+}
+
+fn code(end: &WatchEnd) -> Option<u16> {
+    match end {
+        WatchEnd::Closed(code, _) => Some(*code),
+        WatchEnd::Cut(_) | WatchEnd::TimedOut => None,
     }
 }

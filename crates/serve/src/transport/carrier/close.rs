@@ -21,6 +21,8 @@ pub(crate) enum CloseReason {
     FrameTooLarge,
     /// The store dropped the client's next events while they were being replayed.
     CursorExpired,
+    /// The owner has as many reads of the store waiting as allowed.
+    Busy,
     /// The store cannot be read now; the client may try again.
     Internal,
     /// The client broke a rule of its wire.
@@ -41,6 +43,7 @@ impl CloseReason {
             }
             ReplayError::Session(Error::SessionNotFound) => Self::SessionDeleted,
             ReplayError::Expired => Self::CursorExpired,
+            ReplayError::Session(Error::TooManyReads) => Self::Busy,
             ReplayError::Session(_) | ReplayError::TooLarge(..) => Self::Internal,
         }
     }

@@ -156,6 +156,7 @@ fn close_frame(reason: CloseReason) -> Option<CloseFrame> {
         CloseReason::Draining => SessionCloseReason::Draining,
         CloseReason::SessionDeleted => SessionCloseReason::SessionDeleted,
         CloseReason::Quarantined => SessionCloseReason::Quarantined,
+        CloseReason::Busy => SessionCloseReason::Busy,
         CloseReason::FrameTooLarge | CloseReason::Internal => SessionCloseReason::Internal,
         CloseReason::Rejected(close) => close,
     };

@@ -118,6 +118,7 @@ impl SessionStream {
                 self.refuse(&SubscribeError::session_not_found(), pending);
                 return Ok(());
             }
+            Err(Error::TooManyReads) => return Err(SessionCloseReason::Busy),
             Err(_) => return Err(SessionCloseReason::Internal),
         };
         let mut started = match self.start(&live, &subscribe, pending).await {
@@ -133,6 +134,9 @@ impl SessionStream {
             Err(SubscribeFailure::Session(Error::Quarantined)) => {
                 live.quarantine();
                 return Err(SessionCloseReason::Quarantined);
+            }
+            Err(SubscribeFailure::Session(Error::TooManyReads)) => {
+                return Err(SessionCloseReason::Busy);
             }
             Err(SubscribeFailure::Session(_)) => return Err(SessionCloseReason::Internal),
         };
@@ -232,7 +236,9 @@ impl SessionStream {
         let workers = WorkerStreams::open(streams, waker, name, (live, filter), (at, named));
         match Box::pin(workers).await {
             // The parent itself exists and is not damaged.
-            Err(SubscribeFailure::Session(_)) => Err(Error::Internal.into()),
+            Err(SubscribeFailure::Session(error)) if error != Error::TooManyReads => {
+                Err(Error::Internal.into())
+            }
             opened => opened.map(Some),
         }
     }
