@@ -12,9 +12,28 @@ pub enum OpenError {
     InUse(String),
     /// The file is not a database, or is damaged.
     #[error(
-        "{path} cannot be read as a turnwire database ({cause}); restore it from a backup, or move it away to start empty"
+        "{path} cannot be read as a turnwire database ({cause}); restore it from a backup, or move it and its -wal, -shm \
+         and -mark files away to start empty"
     )]
     Corrupt { path: String, cause: String },
+    /// The database file is missing or empty, and files beside it say that there was one.
+    #[error(
+        "{path} {state}, but {evidence} beside it: the database was lost or not restored completely. Nothing was changed. \
+         Restore the database from a backup (docs/operations.md, \"Backup and restore\"), or move {path}-wal, {path}-shm \
+         and {path}-mark away to start with an empty one"
+    )]
+    Missing {
+        path: String,
+        /// Is it missing, or empty?
+        state: &'static str,
+        /// The files that are left.
+        evidence: String,
+    },
+    /// A link, a FIFO or a folder has the name of a file of the store.
+    #[error(
+        "{path} is {kind}, not a regular file; nothing was changed. Move it away, or put the file itself in its place"
+    )]
+    NotAFile { path: String, kind: &'static str },
     /// The file was written by a newer release.
     #[error(
         "{path} has schema {schema}, this release supports up to {supported}; start the newer release that wrote it"

@@ -22,11 +22,13 @@ impl DiskReserve {
 
     /// Creates the file unless it is there. Writes real zeros: a sparse file would reserve nothing.
     pub fn acquire(&self) -> io::Result<()> {
-        if fs::metadata(&self.path).is_ok_and(|m| m.len() == self.bytes) {
+        let found = fs::symlink_metadata(&self.path).ok();
+        let is_file = found.as_ref().is_none_or(|found| found.is_file());
+        if is_file && found.is_some_and(|found| found.len() == self.bytes) {
             return Ok(());
         }
         let filled = self.fill();
-        if filled.is_err() {
+        if filled.is_err() && is_file {
             // A partial file would take space that others need.
             let _ = fs::remove_file(&self.path);
         }

@@ -1,10 +1,11 @@
 //! The embedded database: one SQLite file in WAL mode, one writing connection, a pool of readers.
 //!
-//! A lock file keeps other processes from writing. The writing connection uses `synchronous=FULL`
+//! Locks of the folder keep other processes from writing. The writing connection uses `synchronous=FULL`
 //! unless the operator chose [`CommitDurability::Relaxed`]; then a start after an unclean shutdown
 //! begins a new epoch, because events that a client has seen may be lost.
 
 mod column;
+mod folder;
 mod wal;
 mod connection;
 mod migrate;
@@ -18,7 +19,6 @@ mod log;
 mod records;
 mod audit;
 
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ use turnwire_event::{SessionId, metric};
 use crate::error::{AppendError, OpenError, ReadError};
 use crate::private;
 use crate::sqlite::connection::ReaderPool;
+use crate::sqlite::folder::lock::{self, FolderLock};
 use crate::sqlite::upkeep::checkpoint::Checkpointer;
 pub use crate::sqlite::upkeep::compact::CompactedSize;
 use crate::sqlite::upkeep::maintain;
@@ -73,9 +74,8 @@ pub struct SqliteStore {
     gauge: Arc<WalGauge>,
     /// `None` for a read-only store. Dropped after the connections, which use the same files.
     mark: Option<Arc<CommitMark>>,
-    /// The locked lock file of the folder, until the store is dropped; `None` for a read-only
-    /// store.
-    _lock: Option<File>,
+    /// The locks of the folder, until the store is dropped; `None` for a read-only store.
+    _lock: Option<FolderLock>,
 }
 
 impl SqliteStore {
@@ -83,7 +83,10 @@ impl SqliteStore {
     /// database and migrates an older one.
     pub fn open(options: &SqliteOptions) -> Result<Self, OpenError> {
         private::create_folder(&options.dir).map_err(|e| io_error(&options.dir, &e))?;
-        let lock = lock(&options.dir)?;
+        folder::check_file_types(&options.dir)?;
+        let lock = FolderLock::acquire(&options.dir)?;
+        // Before a missing file is created.
+        folder::check_not_missing(&options.dir)?;
         let path = options.dir.join(DATABASE_FILE);
         // SQLite gives its other files the mode of this one. A file that was copied here may be in
         // memory only: the first checkpoint would sync it while commits wait.
@@ -169,13 +172,15 @@ impl SqliteStore {
     /// Opens an existing database read-only, also while a server writes to it.
     pub fn open_read_only(dir: &Path) -> Result<Self, OpenError> {
         let path = dir.join(DATABASE_FILE);
+        folder::check_file_types(dir)?;
+        folder::check_not_missing(dir)?;
         // Before the connections: closing a file that SQLite has open would release its locks.
         let find = || {
             let loss = commit_mark::find_loss(dir, |tail| has_commits(&path, tail));
             loss.ok().flatten()
         };
         // A server that runs writes to the files while they are read: its own check has passed.
-        let pending_loss = find().filter(|_| !is_locked(dir)).and_then(|_| find());
+        let pending_loss = find().filter(|_| !lock::is_locked(dir)).and_then(|_| find());
         let connection = connection::open_reader(&path)
             .map_err(|error| connection::open_error(&path, &error))?;
         migrate::check_current(&connection, &path)?;
@@ -225,23 +230,6 @@ fn io_error(path: &Path, error: &std::io::Error) -> OpenError {
         path: path.display().to_string(),
         cause: error.to_string(),
     }
-}
-
-/// Locks the lock file of a folder for this process.
-fn lock(dir: &Path) -> Result<File, OpenError> {
-    let path = dir.join("lock");
-    let lock = private::create_file(&path).map_err(|e| io_error(&path, &e))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse(dir.display().to_string())),
-        Err(TryLockError::Error(error)) => Err(io_error(&path, &error)),
-    }
-}
-
-/// True if a process has locked the folder.
-fn is_locked(dir: &Path) -> bool {
-    let lock = File::open(dir.join("lock"));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// True if the database has the commits that `tail` ends.

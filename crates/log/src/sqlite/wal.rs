@@ -22,6 +22,8 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use crate::private;
+
 /// Bytes of the header of a WAL file.
 const HEADER_BYTES: usize = 32;
 /// Bytes of the header of a frame; a page follows.
@@ -117,7 +119,7 @@ pub(crate) struct WalLoss {
 impl WalScan {
     /// Reads the WAL file at `path`, piece by piece.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
-        match File::open(path) {
+        match private::open_to_read(path) {
             Ok(file) => Self::of(BufReader::with_capacity(1 << 18, file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error),

@@ -115,7 +115,9 @@ impl Mark {
     }
 
     fn read(dir: &Path) -> Option<Self> {
-        Self::decode(&fs::read(file(dir, "-mark")).ok()?)
+        // One byte more, so that a longer file is not taken for a mark.
+        let bytes = private::read_file(&file(dir, "-mark"), MARK_BYTES as u64 + 1);
+        Self::decode(&bytes.ok()?)
     }
 }
 
@@ -141,7 +143,7 @@ pub(crate) fn find_loss(
         _ => None,
     };
     // A killed process leaves the index as it was at its last commit.
-    let index = File::open(file(dir, "-shm")).ok();
+    let index = private::open_to_read(&file(dir, "-shm")).ok();
     let indexed = index.as_ref().and_then(WalState::read_index);
     let known = match mark {
         Some(Mark::Closed) => None,
@@ -222,7 +224,7 @@ impl CommitMark {
         let mark = Self {
             dir: dir.to_owned(),
             mark: private::open_file(&file(dir, "-mark"))?,
-            index: File::open(file(dir, "-shm"))?,
+            index: private::open_to_read(&file(dir, "-shm"))?,
             last: Mutex::new(None),
             tail: Mutex::new(tail),
         };

@@ -1,0 +1,74 @@
+//! The folder of a database: the locks that keep other processes out, and the files that must be in it
+//! before and while the store is open.
+
+pub(crate) mod lock;
+
+use std::fs::{self, FileType};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use crate::error::OpenError;
+use crate::sqlite::DATABASE_FILE;
+use crate::sqlite::folder::lock::LOCK_FILE;
+
+/// The endings of the database's files.
+const DATABASE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-mark"];
+/// Bytes of a WAL file without a frame: its header.
+const WAL_HEADER_BYTES: u64 = 32;
+
+/// Rejects a folder in which a file of the store is something else: SQLite would follow a link, and wait
+/// for the other end of a FIFO.
+pub(crate) fn check_file_types(dir: &Path) -> Result<(), OpenError> {
+    let database = DATABASE_SUFFIXES.map(|suffix| format!("{DATABASE_FILE}{suffix}"));
+    let others = [LOCK_FILE, "reserve"].map(str::to_owned);
+    for name in database.into_iter().chain(others) {
+        let path = dir.join(name);
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if let Some(kind) = irregular_kind(found.file_type()) {
+            let path = path.display().to_string();
+            return Err(OpenError::NotAFile { path, kind });
+        }
+    }
+    Ok(())
+}
+
+/// The name of a file type that is not a regular file.
+fn irregular_kind(found: FileType) -> Option<&'static str> {
+    match found {
+        found if found.is_file() => None,
+        found if found.is_symlink() => Some("a symbolic link"),
+        found if found.is_dir() => Some("a folder"),
+        found if found.is_fifo() => Some("a FIFO"),
+        _ => Some("a socket or a device"),
+    }
+}
+
+/// Rejects a folder whose database file is missing or empty although a mark or frames of a WAL are left:
+/// SQLite would create an empty database and discard the WAL. The mark and the first frame are written
+/// after the first page of the database is on disk.
+pub(crate) fn check_not_missing(dir: &Path) -> Result<(), OpenError> {
+    let bytes = |suffix: &str| {
+        let found = dir.join(format!("{DATABASE_FILE}{suffix}")).metadata();
+        found.ok().map(|found| found.len())
+    };
+    let state = match bytes("") {
+        None => "is missing",
+        Some(0) => "is empty",
+        Some(_) => return Ok(()),
+    };
+    let wal = bytes("-wal").filter(|bytes| *bytes > WAL_HEADER_BYTES);
+    let wal = wal.map(|bytes| format!("its WAL ({DATABASE_FILE}-wal, {bytes} bytes)"));
+    let mark = bytes("-mark").map(|_| format!("its commit mark ({DATABASE_FILE}-mark)"));
+    let evidence = match (wal, mark) {
+        (None, None) => return Ok(()),
+        (Some(one), None) | (None, Some(one)) => format!("{one} is"),
+        (Some(wal), Some(mark)) => format!("{wal} and {mark} are"),
+    };
+    Err(OpenError::Missing {
+        path: dir.join(DATABASE_FILE).display().to_string(),
+        state,
+        evidence,
+    })
+}
