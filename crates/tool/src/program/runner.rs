@@ -8,6 +8,7 @@
 //! waits for its result any more. A program gets no environment of the server and runs in the folder
 //! of its [`ProgramSpec`].
 
+mod remove;
 mod folders;
 mod quota;
 mod spec;

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use turnwire_event::SessionId;
 
+use super::remove::remove_folder;
+
 /// Only the user of the server may read the folders.
 const FOLDER_MODE: u32 = 0o700;
 
@@ -42,12 +44,9 @@ impl ProgramFolders {
         Ok(dir)
     }
 
-    /// Deletes the folder of a session.
+    /// Deletes the folder of a session, however deep it is. Blocks the thread until it is gone.
     pub fn remove(&self, session_id: SessionId) -> io::Result<()> {
-        match std::fs::remove_dir_all(self.0.join(session_id.to_string())) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        remove_folder(&self.0.join(session_id.to_string()))
     }
 
     /// The sessions that have a folder, read lazily; other entries are skipped.
