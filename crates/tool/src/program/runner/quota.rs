@@ -1,5 +1,6 @@
 //! The limits of a session's folder: bytes on disk, and files. A program that exceeds them is ended.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -102,9 +103,11 @@ async fn measured(dir: PathBuf, limits: FolderLimits) -> (Duration, Option<Folde
     measured.unwrap_or_default()
 }
 
-/// The content of `dir`, read up to the limits. Links are not followed.
+/// The content of `dir`, read up to the limits. Links are not followed; the bytes of a file with
+/// several names count once, and each name is an entry, so that `linked` has no more than those.
 fn usage(dir: &Path, limits: FolderLimits) -> Option<FolderUsage> {
     let mut usage = FolderUsage::default();
+    let mut linked = HashSet::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = match fs::read_dir(&folder) {
@@ -119,7 +122,10 @@ fn usage(dir: &Path, limits: FolderLimits) -> Option<FolderUsage> {
                 metadata => metadata.ok()?,
             };
             usage.entries += 1;
-            usage.bytes = usage.bytes.saturating_add(metadata.blocks() * BLOCK_BYTES);
+            let has_names = metadata.nlink() > 1 && !metadata.is_dir();
+            if !has_names || linked.insert((metadata.dev(), metadata.ino())) {
+                usage.bytes = usage.bytes.saturating_add(metadata.blocks() * BLOCK_BYTES);
+            }
             if usage.entries > limits.entries || usage.bytes > limits.bytes {
                 return None;
             }
@@ -168,5 +174,18 @@ mod tests {
             fs::write(path(name), "").expect("a file");
         }
         assert!(quota.is_exceeded().await, "entries");
+    }
+    #[test]
+    fn file_with_several_names_counts_once() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join("file"), vec![7; 700_000]).expect("a file");
+        for name in ["a", "b", "c"] {
+            fs::hard_link(dir.path().join("file"), dir.path().join(name)).expect("a link");
+        }
+        let usage = super::usage(dir.path(), LIMITS).expect("within the limits");
+        assert_eq!(usage.entries, 4);
+        assert!(usage.bytes < LIMITS.bytes, "{usage:?}");
+        fs::hard_link(dir.path().join("file"), dir.path().join("d")).expect("a link");
+        assert_eq!(super::usage(dir.path(), LIMITS), None, "names are entries");
     }
 }
