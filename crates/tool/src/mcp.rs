@@ -13,6 +13,7 @@
 mod deadline;
 mod restart;
 mod error;
+mod json_text;
 mod connection;
 mod program;
 mod list;

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ErrorCode, ServerResult,
-};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -15,9 +13,10 @@ use turnwire_event::{Owner, metric};
 
 use crate::mcp::connection::{
     ConnectionFault, ConnectionHandle, ConnectionHealth, PendingRequest, ProgressSender,
-    ProgressStep, SendFailure,
+    ProgressStep, ResultSender, ResultSlot, SendFailure,
 };
 use crate::mcp::deadline::Deadline;
+use crate::mcp::output::CallResult;
 use crate::mcp::progress::ProgressReporter;
 use crate::mcp::server::ToolServer;
 
@@ -74,7 +73,7 @@ pub(crate) async fn call(
     server: &ToolServer,
     request: CallRequest<'_>,
     progress: Option<&mut ProgressReporter>,
-) -> Result<CallToolResult, CallError> {
+) -> Result<CallResult, CallError> {
     let CallRequest {
         tool,
         arguments,
@@ -98,9 +97,7 @@ pub(crate) async fn call(
         let response = timeout_at(deadline.at, response).await;
         drop(open_call);
         match response {
-            Ok(Ok(ServerResult::CallToolResult(result))) => Ok(result),
-            Ok(Ok(_)) => Err(CallError::Unsupported),
-            Ok(Err(error)) => Err(error),
+            Ok(response) => response,
             Err(_) => {
                 // The call may be slow, or the server may hang.
                 connection.health.request_probe();
@@ -110,7 +107,7 @@ pub(crate) async fn call(
     };
     let result = result.await;
     count.outcome = match &result {
-        Ok(result) if result.is_error == Some(true) => "error",
+        Ok(result) if result.is_error => "error",
         Ok(_) => "ok",
         Err(error) => error.outcome(),
     };
@@ -136,12 +133,15 @@ async fn exchange(
     connection: &ConnectionHandle,
     mut request: CallToolRequest,
     mut progress: Option<&mut ProgressReporter>,
-) -> Result<ServerResult, CallError> {
+) -> Result<CallResult, CallError> {
     let health = &connection.health;
     let (sender, mut steps) = watch::channel(None);
     // The transport drops what it routes to this sender once the call is over.
     let sender: ProgressSender = Arc::new(sender);
     request.extensions.insert(Arc::clone(&sender));
+    let slot = ResultSlot::new(CallResult::read);
+    let reader: ResultSender = slot.clone();
+    request.extensions.insert(reader);
     let request = ClientRequest::CallToolRequest(request);
     let options = PeerRequestOptions::no_options();
     let sent = connection.peer.send_request_with_option(request, options);
@@ -163,7 +163,8 @@ async fn exchange(
                     progress.flush().await;
                 }
                 let response = response.ok_or_else(|| closed(health))?;
-                return response.map_err(|error| call_error(error, health));
+                response.map_err(|error| call_error(error, health))?;
+                return slot.take().flatten().ok_or(CallError::Unsupported);
             }
             Ok(()) = steps.changed() => match &mut progress {
                 Some(progress) => report(progress, &mut steps).await,

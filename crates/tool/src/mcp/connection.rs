@@ -2,6 +2,7 @@
 //! supervisor of the server opens it, waits until it is closed, and opens the next one.
 
 mod health;
+mod intake;
 mod stdio;
 mod http;
 mod filter;
@@ -32,6 +33,7 @@ use filter::FilteredTransport;
 use handler::ClientHandler;
 use health::MESSAGE_BYTES_MAX;
 use http::HttpTransport;
+use intake::MessageIntake;
 use stdio::{BoundedReader, BoundedWriter};
 
 use crate::data_service::http_url;
@@ -40,6 +42,7 @@ use crate::mcp::deadline::Deadline;
 pub(crate) use error::{ConnectError, SendFailure};
 pub(crate) use filter::{ProgressSender, ProgressStep};
 pub(crate) use health::{ConnectionFault, ConnectionHealth};
+pub(crate) use intake::{ResultSender, ResultSlot};
 pub(crate) use probe::until_unresponsive;
 pub(crate) use request::PendingRequest;
 
@@ -116,6 +119,7 @@ impl Connection {
     ) -> Result<Self, ConnectError> {
         let timed_out = || ConnectError::Timeout(deadline.timeout);
         let health = Arc::<ConnectionHealth>::default();
+        let intake = MessageIntake::new(server);
         let (handshake, mut program): (BoxFuture<'_, _>, _) = match transport {
             McpTransport::Stdio { command, env } => {
                 let launch = access.launcher.launch(server, command, env);
@@ -124,10 +128,10 @@ impl Connection {
                 let failed = |error| ConnectError::Program(launch_error_text(&error));
                 let launched = result.map_err(failed)?;
                 let stdin = BoundedWriter::new(launched.stdin, &health);
-                let stdout = BoundedReader::new(launched.stdout, &health);
+                let stdout = BoundedReader::new(launched.stdout, &intake, &health);
                 let transport = AsyncRwTransport::new_client(stdout, stdin)
                     .with_max_line_length(MESSAGE_BYTES_MAX + 2);
-                let transport = FilteredTransport::new(transport, server, &health);
+                let transport = FilteredTransport::new(transport, server, &health, &intake);
                 (
                     Box::pin(ClientHandler.serve(transport)),
                     Some(launched.program),
@@ -142,6 +146,7 @@ impl Connection {
                     url: url.clone(),
                     headers: RequestHeaders::new(headers)?,
                     health: Arc::clone(&health),
+                    intake: Arc::clone(&intake),
                     stream_restarts: Arc::default(),
                 };
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -155,7 +160,7 @@ impl Connection {
                 let calls_max = access.call_limits.total;
                 config.max_concurrent_requests = calls_max.saturating_add(OTHER_REQUESTS_MAX);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                let transport = FilteredTransport::new(transport, server, &health);
+                let transport = FilteredTransport::new(transport, server, &health, &intake);
                 (Box::pin(ClientHandler.serve(transport)), None)
             }
         };

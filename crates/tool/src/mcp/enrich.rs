@@ -2,14 +2,12 @@
 //! server's tool `enrich`, the envelope is its result (S2-044). The connector checks the envelope
 //! like any other.
 
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rmcp::model::CallToolResult;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use turnwire_dial::{DialError, JsonResponse, ResponseLimits};
 use turnwire_event::Owner;
 use turnwire_pack::DataService;
@@ -17,7 +15,8 @@ use turnwire_pack::DataService;
 use crate::data_service::{ServiceTransport, response_limits};
 use crate::mcp::call::{CallError, CallRequest, call};
 use crate::mcp::deadline::Deadline;
-use crate::mcp::output::text_of;
+use crate::mcp::json_text::compact_json;
+use crate::mcp::output::{CallResult, StructuredContent};
 use crate::mcp::server::ToolServer;
 use crate::secrets::Secrets;
 
@@ -46,9 +45,8 @@ pub(crate) fn enrich_transport(
             match call(&server, request, None).await {
                 Ok(result) => {
                     let response = response(result, &server.secrets);
-                    let is_small = response.body.len() <= max_bytes;
-                    let too_large = DialError::TooLarge { max_bytes };
-                    is_small.then_some(response).ok_or(too_large)
+                    let small = response.filter(|response| response.body.len() <= max_bytes);
+                    small.ok_or(DialError::TooLarge { max_bytes })
                 }
                 Err(CallError::Timeout) => Err(DialError::Timeout),
                 Err(_) => Err(DialError::Unreachable),
@@ -57,64 +55,32 @@ pub(crate) fn enrich_transport(
     })
 }
 
-/// The fields of an envelope in their order, duplicates included: the connector rejects those.
-#[derive(PartialEq)]
-struct EnvelopeFields(Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for EnvelopeFields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct FieldsVisitor;
-        impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = EnvelopeFields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(EnvelopeFields(fields))
-            }
-        }
-        deserializer.deserialize_map(FieldsVisitor)
-    }
-}
-
-impl Serialize for EnvelopeFields {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-/// An envelope as text without keys, in whatever notation. A text without keys is not changed.
+/// JSON or another text without keys, in whatever notation. A text without keys is not changed.
 fn hide_in_text(text: String, secrets: &Secrets) -> String {
-    let fields = serde_json::from_str::<EnvelopeFields>(&text).ok();
-    let hidden = fields.and_then(|fields| {
-        let hide = |(name, value): &(String, Value)| {
-            let (name, value) = (name.clone(), value.clone());
-            (secrets.hide(name), secrets.hide_in(value))
-        };
-        let hidden = EnvelopeFields(fields.0.iter().map(hide).collect());
-        let changed = (hidden != fields).then_some(hidden)?;
-        serde_json::to_string(&changed).ok()
-    });
-    hidden.unwrap_or_else(|| secrets.hide(text))
+    let is_json = serde_json::from_str::<&RawValue>(&text).is_ok();
+    let compact = |secrets: &Secrets| match is_json {
+        true => compact_json(&text, usize::MAX, secrets),
+        false => None,
+    };
+    match (compact(&Secrets::default()), compact(secrets)) {
+        (Some(all), Some(hidden)) if all != hidden => hidden,
+        (Some(_), Some(_)) => text,
+        _ => secrets.hide(text),
+    }
 }
 
-/// The envelope as an HTTP response without `secrets`. An error of the tool has the status that the
-/// contract gives to its code.
-fn response(result: CallToolResult, secrets: &Secrets) -> JsonResponse {
-    let is_error = result.is_error == Some(true);
-    let body = match result.structured_content {
-        Some(structured) if !structured.is_null() => secrets.hide_in(structured).to_string(),
-        _ => hide_in_text(text_of(&result.content), secrets),
+/// The envelope as an HTTP response without `secrets`; `None` if it is too large. An error of the
+/// tool has the status that the contract gives to its code.
+fn response(result: CallResult, secrets: &Secrets) -> Option<JsonResponse> {
+    let is_error = result.is_error;
+    let body = match result.structured {
+        Some(StructuredContent::Json(json)) => hide_in_text(json, secrets),
+        Some(StructuredContent::TooLarge) => return None,
+        None => hide_in_text(result.text, secrets),
     };
     let error_code = || {
-        let body = serde_json::from_str::<Value>(&body).ok()?;
-        body.get("error")?.as_str().map(str::to_owned)
+        let body = serde_json::from_str::<ErrorEnvelope<'_>>(&body).ok()?;
+        serde_json::from_str::<String>(body.error.get()).ok()
     };
     let status = match is_error.then(error_code) {
         None => 200,
@@ -124,10 +90,16 @@ fn response(result: CallToolResult, secrets: &Secrets) -> JsonResponse {
             _ => 502,
         },
     };
-    JsonResponse {
+    Some(JsonResponse {
         status,
         body: body.into(),
-    }
+    })
+}
+
+#[derive(Deserialize)]
+struct ErrorEnvelope<'a> {
+    #[serde(borrow)]
+    error: &'a RawValue,
 }
 
 #[cfg(test)]
@@ -140,8 +112,8 @@ mod tests {
         let key = ("API_KEY".to_owned(), "sk-of-a-server".to_owned());
         let number = ("PIN_TOKEN".to_owned(), "1234567890".to_owned());
         let secrets = Secrets::of_env(&[key, number]);
-        let result = serde_json::from_value(value).expect("a result");
-        let response = response(result, &secrets);
+        let result = CallResult::read(&value.to_string()).expect("a result");
+        let response = response(result, &secrets).expect("a small one");
         let body = String::from_utf8(response.body.to_vec()).expect("text");
         (response.status, body)
     }

@@ -1,19 +1,26 @@
 //! The tools of a server: all pages of its list, within limits. They are listed when a pack is
 //! loaded and never in a turn (S2-001).
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::PaginatedRequestParams;
-use rmcp::service::{Peer, RoleClient, ServiceError};
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout_at;
 
 use crate::input::InputSchema;
+use crate::mcp::connection::{ResultSender, ResultSlot};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::error::one_line;
-use crate::tool::json_bytes;
+use crate::mcp::json_text::compact_json;
+use crate::secrets::Secrets;
 
 /// Tools of one server; far fewer confuse a model.
 const TOOLS_MAX: usize = 256;
@@ -22,6 +29,8 @@ const PAGES_MAX: usize = 8;
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
 /// The limit of a name; most providers accept fewer characters.
 const NAME_CHARS_MAX: usize = 128;
+/// The limit of the cursor of a page, which is sent back.
+const CURSOR_BYTES_MAX: usize = 64 << 10;
 /// The limit of a description, which is sent to the model with every call.
 const DESCRIPTION_CHARS_MAX: usize = 8_192;
 
@@ -70,7 +79,7 @@ async fn list_pages(peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ListErro
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(params)).await.map_err(list_error)?;
+        let page = list_page(peer, params).await?;
         if listed.len() + page.tools.len() > TOOLS_MAX {
             return Err(ListError::TooManyTools);
         }
@@ -86,6 +95,109 @@ async fn list_pages(peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ListErro
     Err(ListError::TooManyPages)
 }
 
+async fn list_page(
+    peer: &Peer<RoleClient>,
+    params: PaginatedRequestParams,
+) -> Result<ToolsPage, ListError> {
+    let slot = ResultSlot::new(ToolsPage::read);
+    let reader: ResultSender = slot.clone();
+    let mut request = ListToolsRequest::with_param(params);
+    request.extensions.insert(reader);
+    let request = ClientRequest::ListToolsRequest(request);
+    let options = PeerRequestOptions::no_options();
+    let sent = peer.send_request_with_option(request, options).await;
+    let response = sent.map_err(list_error)?.await_response().await;
+    response.map_err(list_error)?;
+    slot.take().flatten().ok_or(ListError::Invalid)
+}
+
+/// A page of the list. Values are made of the schemas only, one by one.
+struct ToolsPage {
+    tools: Vec<PageTool>,
+    next_cursor: Option<String>,
+}
+
+struct PageTool {
+    name: String,
+    description: String,
+    /// Compact JSON; `None` if it has more than [`SCHEMA_BYTES_MAX`] bytes.
+    schema: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageShape<'a> {
+    #[serde(borrow)]
+    tools: PageTools<'a>,
+    next_cursor: Option<String>,
+}
+
+/// The first tools, one more than allowed.
+struct PageTools<'a>(Vec<ToolShape<'a>>);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolShape<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    description: Option<String>,
+    #[serde(borrow)]
+    input_schema: &'a RawValue,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for PageTools<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ToolsVisitor;
+        impl<'de> Visitor<'de> for ToolsVisitor {
+            type Value = PageTools<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of tools")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut tools = Vec::new();
+                while tools.len() <= TOOLS_MAX {
+                    match list.next_element()? {
+                        Some(tool) => tools.push(tool),
+                        None => return Ok(PageTools(tools)),
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(PageTools(tools))
+            }
+        }
+        deserializer.deserialize_seq(ToolsVisitor)
+    }
+}
+
+impl ToolsPage {
+    /// Reads the result of a request; `None` if it is not a list of tools.
+    fn read(result: &str) -> Option<Self> {
+        let page: PageShape<'_> = serde_json::from_str(result).ok()?;
+        let cursor = page.next_cursor;
+        if cursor
+            .as_ref()
+            .is_some_and(|cursor| cursor.len() > CURSOR_BYTES_MAX)
+        {
+            return None;
+        }
+        let tools = page.tools.0.into_iter().map(|tool| {
+            let schema = tool.input_schema.get();
+            let description = tool.description.unwrap_or_default();
+            schema.starts_with('{').then(|| PageTool {
+                name: tool.name.chars().take(NAME_CHARS_MAX).collect(),
+                description: description.chars().take(DESCRIPTION_CHARS_MAX).collect(),
+                schema: compact_json(schema, SCHEMA_BYTES_MAX, &Secrets::default()),
+            })
+        });
+        Some(Self {
+            tools: tools.collect::<Option<_>>()?,
+            next_cursor: cursor,
+        })
+    }
+}
+
 fn list_error(error: ServiceError) -> ListError {
     match error {
         ServiceError::McpError(error) => ListError::Refused(one_line(&error.message)),
@@ -94,22 +206,22 @@ fn list_error(error: ServiceError) -> ListError {
     }
 }
 
-fn compile(tool: rmcp::model::Tool) -> ListedTool {
-    let description = tool.description.unwrap_or_default();
-    let schema = Value::Object(tool.input_schema.as_ref().clone());
+fn compile(tool: PageTool) -> ListedTool {
     ListedTool {
-        name: tool.name.chars().take(NAME_CHARS_MAX).collect(),
-        description: description.chars().take(DESCRIPTION_CHARS_MAX).collect(),
-        input: compile_schema(&schema),
+        name: tool.name,
+        description: tool.description,
+        input: compile_schema(tool.schema.as_deref()),
     }
 }
 
-fn compile_schema(schema: &Value) -> Result<Arc<InputSchema>, String> {
-    if json_bytes(schema) > SCHEMA_BYTES_MAX {
-        return Err(format!(
-            "its input schema has more than {SCHEMA_BYTES_MAX} bytes"
-        ));
-    }
-    let compiled = InputSchema::without_hard_patterns(schema).map(Arc::new);
+fn compile_schema(schema: Option<&str>) -> Result<Arc<InputSchema>, String> {
+    let schema = schema.ok_or_else(|| {
+        format!(
+            "its input schema has more than {SCHEMA_BYTES_MAX} bytes, or text that is not valid"
+        )
+    })?;
+    let schema: Value = serde_json::from_str(schema)
+        .map_err(|error| format!("its input schema cannot be used: {error}"))?;
+    let compiled = InputSchema::without_hard_patterns(&schema).map(Arc::new);
     compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error)))
 }

@@ -1,9 +1,14 @@
 //! The result of a call as the model gets it: its structured content, or else its text, with a line
 //! in place of each image, sound and file.
 
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
-use serde_json::Value;
+use std::fmt;
 
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::mcp::json_text::{compact_json, value_or_text};
 use crate::secrets::Secrets;
 use crate::tool::json_bytes;
 
@@ -11,6 +16,61 @@ use crate::tool::json_bytes;
 const RESULT_BYTES_MAX: usize = (1 << 20) - 1_024;
 /// The limit of an error, which stays in the conversation.
 const ERROR_CHARS_MAX: usize = 8_192;
+
+/// The structured content of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StructuredContent {
+    /// Compact JSON.
+    Json(String),
+    /// It exceeds [`RESULT_BYTES_MAX`], or has a string that is not text.
+    TooLarge,
+}
+
+/// The result of a call, within limits: texts only, no values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallResult {
+    /// The content with a line for each block, cut after the block that exceeds
+    /// [`RESULT_BYTES_MAX`].
+    pub(crate) text: String,
+    pub(crate) structured: Option<StructuredContent>,
+    pub(crate) is_error: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResultShape<'a> {
+    result_type: Option<String>,
+    content: Option<ContentText>,
+    #[serde(borrow)]
+    structured_content: Option<&'a RawValue>,
+    is_error: Option<bool>,
+    #[serde(rename = "_meta")]
+    meta: Option<IgnoredAny>,
+}
+
+impl CallResult {
+    /// Reads the result of a request; `None` if it is not the result of a call.
+    pub(crate) fn read(result: &str) -> Option<Self> {
+        let shape: ResultShape<'_> = serde_json::from_str(result).ok()?;
+        let is_complete = shape.result_type.is_none_or(|kind| kind == "complete");
+        let has_field = shape.content.is_some()
+            || shape.structured_content.is_some()
+            || shape.is_error.is_some()
+            || shape.meta.is_some();
+        if !is_complete || !has_field {
+            return None;
+        }
+        let structured = shape.structured_content.map(|structured| {
+            let json = compact_json(structured.get(), RESULT_BYTES_MAX, &Secrets::default());
+            json.map_or(StructuredContent::TooLarge, StructuredContent::Json)
+        });
+        Some(Self {
+            text: shape.content.map(|content| content.0).unwrap_or_default(),
+            structured,
+            is_error: shape.is_error == Some(true),
+        })
+    }
+}
 
 /// What the model gets.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,64 +85,129 @@ pub(crate) enum CallOutput {
 impl CallOutput {
     /// Reads `result` and removes `secrets`. They are removed before anything is cut, because the
     /// beginning of a key would not be recognised.
-    pub(crate) fn new(result: CallToolResult, secrets: &Secrets) -> Self {
-        let text = text_of(&result.content);
-        let structured = result.structured_content.filter(|value| !value.is_null());
-        if result.is_error == Some(true) {
-            let text = match (text.is_empty(), structured) {
-                (true, Some(structured)) => secrets.hide_in(structured).to_string(),
+    pub(crate) fn new(result: CallResult, secrets: &Secrets) -> Self {
+        let hide = |json: String| compact_json(&json, usize::MAX, secrets).unwrap_or_default();
+        if result.is_error {
+            let text = match (result.text.is_empty(), result.structured) {
+                (true, Some(StructuredContent::Json(json))) => hide(json),
+                (true, Some(StructuredContent::TooLarge)) => {
+                    "The tool failed, and its error is too large to be read.".to_owned()
+                }
                 (true, None) => "The tool failed without an error message.".to_owned(),
-                (false, _) => secrets.hide(text),
+                (false, _) => secrets.hide(result.text),
             };
             return Self::Error(text.chars().take(ERROR_CHARS_MAX).collect());
         }
-        let value = structured.unwrap_or(Value::String(text));
+        let value = match result.structured {
+            Some(StructuredContent::Json(json)) => value_or_text(hide(json)),
+            Some(StructuredContent::TooLarge) => return Self::TooLarge,
+            None if result.text.len() > RESULT_BYTES_MAX => return Self::TooLarge,
+            None => Value::String(secrets.hide(result.text)),
+        };
         match json_bytes(&value) > RESULT_BYTES_MAX {
             true => Self::TooLarge,
-            false => Self::Result(secrets.hide_in(value)),
+            false => Self::Result(value),
         }
     }
 }
 
-/// All blocks as text, one per line.
-pub(crate) fn text_of(content: &[ContentBlock]) -> String {
-    let lines: Vec<String> = content.iter().map(line).collect();
-    lines.join("\n")
-}
+/// All blocks as text, one per line, up to the block that exceeds [`RESULT_BYTES_MAX`].
+struct ContentText(String);
 
-fn line(block: &ContentBlock) -> String {
-    match block {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => binary("an image", Some(&image.mime_type), &image.data),
-        ContentBlock::Audio(audio) => binary("a sound", Some(&audio.mime_type), &audio.data),
-        ContentBlock::Resource(resource) => match &resource.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => {
-                format!("[a text from {uri}]\n{text}")
+impl<'de> Deserialize<'de> for ContentText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ContentVisitor;
+        impl<'de> Visitor<'de> for ContentVisitor {
+            type Value = ContentText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of content blocks")
             }
-            ResourceContents::BlobResourceContents {
-                uri,
-                mime_type,
-                blob,
-                ..
-            } => format!(
-                "{} from {uri}",
-                binary("a file", mime_type.as_deref(), blob)
-            ),
-            _ => "[a resource]".to_owned(),
-        },
-        ContentBlock::ResourceLink(link) => match &link.description {
-            Some(description) => {
-                format!("[a link to {}: {} ({description})]", link.uri, link.name)
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut blocks: A) -> Result<ContentText, A::Error> {
+                let mut text = String::new();
+                let mut is_first = true;
+                while text.len() <= RESULT_BYTES_MAX {
+                    let Some(block) = blocks.next_element::<BlockShape<'_>>()? else {
+                        return Ok(ContentText(text));
+                    };
+                    if !std::mem::take(&mut is_first) {
+                        text.push('\n');
+                    }
+                    text.push_str(&block.line().map_err(serde::de::Error::custom)?);
+                }
+                while blocks.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(ContentText(text))
             }
-            None => format!("[a link to {}: {}]", link.uri, link.name),
-        },
-        _ => "[content that cannot be shown]".to_owned(),
+        }
+        deserializer.deserialize_seq(ContentVisitor)
     }
 }
 
+/// The fields of all kinds of blocks, and of the resource in one.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BlockShape<'a> {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    text: Option<String>,
+    /// Base64, of which only the length counts.
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow)]
+    blob: Option<&'a RawValue>,
+    mime_type: Option<String>,
+    uri: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+    #[serde(borrow)]
+    resource: Option<&'a RawValue>,
+}
+
+impl BlockShape<'_> {
+    fn line(self) -> Result<String, &'static str> {
+        let mime_type = self.mime_type.as_deref();
+        let line = match self.kind.as_deref() {
+            Some("text") => self.text,
+            Some("image") => self.data.map(|data| binary("an image", mime_type, data)),
+            Some("audio") => self.data.map(|data| binary("a sound", mime_type, data)),
+            Some("resource") => match self.resource {
+                Some(resource) => Some(resource_line(resource)?),
+                None => None,
+            },
+            Some("resource_link") => {
+                self.uri
+                    .zip(self.name)
+                    .map(|(uri, name)| match self.description {
+                        Some(description) => format!("[a link to {uri}: {name} ({description})]"),
+                        None => format!("[a link to {uri}: {name}]"),
+                    })
+            }
+            Some(_) => Some("[content that cannot be shown]".to_owned()),
+            None => None,
+        };
+        line.ok_or("a block lacks a field")
+    }
+}
+
+fn resource_line(resource: &RawValue) -> Result<String, &'static str> {
+    let resource: BlockShape<'_> =
+        serde_json::from_str(resource.get()).map_err(|_| "a resource is not valid")?;
+    let uri = resource.uri.ok_or("a resource lacks its address")?;
+    Ok(match (resource.text, resource.blob) {
+        (Some(text), _) => format!("[a text from {uri}]\n{text}"),
+        (None, Some(blob)) => {
+            let file = binary("a file", resource.mime_type.as_deref(), blob);
+            format!("{file} from {uri}")
+        }
+        (None, None) => "[a resource]".to_owned(),
+    })
+}
+
 /// A line in place of base64 content.
-fn binary(noun: &str, mime_type: Option<&str>, base64: &str) -> String {
-    let bytes = base64.len() / 4 * 3;
+fn binary(noun: &str, mime_type: Option<&str>, base64: &RawValue) -> String {
+    // Without the quotes.
+    let bytes = base64.get().len().saturating_sub(2) / 4 * 3;
     let mime_type = mime_type.unwrap_or("of unknown type");
     format!("[{noun}, {mime_type}, about {bytes} bytes]")
 }
@@ -93,11 +218,11 @@ mod tests {
 
     use super::*;
 
-    fn result(value: Value) -> CallToolResult {
-        serde_json::from_value(value).expect("a result")
+    fn result(value: Value) -> CallResult {
+        CallResult::read(&value.to_string()).expect("a result")
     }
 
-    fn output(result: CallToolResult) -> CallOutput {
+    fn output(result: CallResult) -> CallOutput {
         CallOutput::new(result, &Secrets::default())
     }
 
@@ -172,5 +297,47 @@ mod tests {
         assert_eq!(output(result(text)), CallOutput::TooLarge);
         let structured = json!({"content": [], "structuredContent": {"a": large}});
         assert_eq!(output(result(structured)), CallOutput::TooLarge);
+    }
+
+    #[test]
+    fn costly_content_is_read_without_values() {
+        let maps = format!("[{}0]", r#"{"":0},"#.repeat(1_000_000));
+        let structured = format!(r#"{{"content":[],"structuredContent":{{"a":{maps}}}}}"#);
+        let large = CallResult::read(&structured).expect("a result");
+        assert_eq!(large.structured, Some(StructuredContent::TooLarge));
+        assert_eq!(output(large), CallOutput::TooLarge);
+        // Below the limit: the model gets the same text.
+        let maps = format!("[{}0]", r#"{"":0},"#.repeat(50_000));
+        let structured = format!(r#"{{"structuredContent":{maps}}}"#);
+        let small = CallResult::read(&structured).expect("a result");
+        assert_eq!(output(small), CallOutput::Result(json!(maps)));
+        let meta = format!(
+            r#"{{"content":[{{"type":"text","text":"a","_meta":{maps}}}],"_meta":{maps}}}"#
+        );
+        let meta = CallResult::read(&meta).expect("a result");
+        assert_eq!(output(meta), CallOutput::Result(json!("a")));
+        assert_eq!(CallResult::read(&format!(r#"{{"content":{maps}}}"#)), None);
+    }
+
+    #[test]
+    fn large_image_is_described() {
+        let data = "A".repeat(4 << 20);
+        let image = json!({"content": [{"type": "image", "data": data, "mimeType": "image/png"}]});
+        let expected = "[an image, image/png, about 3145728 bytes]";
+        assert_eq!(output(result(image)), CallOutput::Result(json!(expected)));
+    }
+
+    #[test]
+    fn other_results_are_not_results_of_a_call() {
+        for other in [
+            json!({}),
+            json!("text"),
+            json!({"tools": []}),
+            json!({"resultType": "input_required", "content": []}),
+            json!({"content": [{"text": "no kind"}]}),
+            json!({"content": [{"type": "image"}]}),
+        ] {
+            assert_eq!(CallResult::read(&other.to_string()), None, "{other}");
+        }
     }
 }

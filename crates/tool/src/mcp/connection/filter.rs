@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -18,9 +19,11 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use turnwire_event::metric;
 
 use super::health::ConnectionHealth;
+use super::intake::{MessageIntake, ResultSender};
 
 /// The progress of a call, in the units of the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,27 +39,59 @@ pub(crate) type ProgressSender = Arc<watch::Sender<Option<ProgressStep>>>;
 /// Entries of calls that are over are removed when there are this many.
 const ROUTES_CLEANUP_AT: usize = 64;
 
+/// The time between two log lines about the same notification of a server.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Counts what happens between two log lines.
+#[derive(Debug, Default)]
+struct LogInterval {
+    logged: Option<Instant>,
+    count: u64,
+}
+
+impl LogInterval {
+    /// Counts one more. Returns the count since the last line if it is time for the next.
+    fn count(&mut self) -> Option<u64> {
+        self.count += 1;
+        let is_due = |logged: Instant| logged.elapsed() >= LOG_INTERVAL;
+        if !self.logged.is_none_or(is_due) {
+            return None;
+        }
+        self.logged = Some(Instant::now());
+        Some(std::mem::take(&mut self.count))
+    }
+}
+
 /// A transport of any kind behind the filter.
 pub(super) struct FilteredTransport<T> {
     inner: T,
     server: Arc<str>,
     health: Arc<ConnectionHealth>,
+    intake: Arc<MessageIntake>,
+    changed_tools: LogInterval,
     /// The progress senders of the open calls.
     routes: HashMap<ProgressToken, Weak<watch::Sender<Option<ProgressStep>>>>,
 }
 
 impl<T> FilteredTransport<T> {
-    pub(super) fn new(inner: T, server: &Arc<str>, health: &Arc<ConnectionHealth>) -> Self {
+    pub(super) fn new(
+        inner: T,
+        server: &Arc<str>,
+        health: &Arc<ConnectionHealth>,
+        intake: &Arc<MessageIntake>,
+    ) -> Self {
         Self {
             inner,
             server: Arc::clone(server),
             health: Arc::clone(health),
+            intake: Arc::clone(intake),
+            changed_tools: LogInterval::default(),
             routes: HashMap::new(),
         }
     }
 
     /// Whether rmcp gets the message.
-    fn passes(&self, message: &ServerJsonRpcMessage) -> bool {
+    fn passes(&mut self, message: &ServerJsonRpcMessage) -> bool {
         let notification = match message {
             ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => return true,
             ServerJsonRpcMessage::Request(_) => None,
@@ -85,10 +120,12 @@ impl<T> FilteredTransport<T> {
                 false
             }
             Some(ServerNotification::ToolListChangedNotification(_)) => {
-                tracing::warn!(
-                    server = %self.server,
-                    "MCP server reports changed tools; reload the pack to list them again"
-                );
+                if let Some(notifications) = self.changed_tools.count() {
+                    tracing::warn!(
+                        server = %self.server, notifications,
+                        "MCP server reports changed tools; reload the pack to list them again"
+                    );
+                }
                 true
             }
             Some(ServerNotification::CancelledNotification(_)) => true,
@@ -106,6 +143,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for FilteredTransport<T> {
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
         if let ClientJsonRpcMessage::Request(message) = &message {
+            if let Some(reader) = message.request.extensions().get::<ResultSender>() {
+                self.intake.expect(&message.id, reader);
+            }
             let sender = message.request.extensions().get::<ProgressSender>();
             let token = message.request.get_meta().get_progress_token();
             if let (Some(sender), Some(token)) = (sender, token) {
@@ -130,5 +170,21 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for FilteredTransport<T> {
 
     fn close(&mut self) -> impl Future<Output = Result<(), T::Error>> + Send {
         self.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn flood_is_one_log_line_an_interval_with_a_count() {
+        let mut interval = LogInterval::default();
+        let mut lines = |n: u64| (0..n).filter_map(|_| interval.count()).collect::<Vec<_>>();
+        assert_eq!(lines(1_000), [1]);
+        tokio::time::advance(LOG_INTERVAL / 2).await;
+        assert_eq!(lines(1_000), [0; 0]);
+        tokio::time::advance(LOG_INTERVAL / 2).await;
+        assert_eq!(lines(2), [2_000]);
     }
 }

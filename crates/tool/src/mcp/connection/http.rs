@@ -24,6 +24,7 @@ use turnwire_dial::{
 };
 
 use super::health::{ConnectionFault, ConnectionHealth, MESSAGE_BYTES_MAX};
+use super::intake::MessageIntake;
 use crate::mcp::restart::RestartPolicy;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -69,6 +70,7 @@ pub(super) struct HttpTransport {
     /// From the pack; may contain keys.
     pub(super) headers: RequestHeaders,
     pub(super) health: Arc<ConnectionHealth>,
+    pub(super) intake: Arc<MessageIntake>,
     /// Of the stream of the server's own messages; `None` before the first one.
     pub(super) stream_restarts: Arc<Mutex<Option<RestartPolicy>>>,
 }
@@ -111,6 +113,7 @@ impl HttpTransport {
             chunk: Bytes::new(),
             reader: SseReader::new(SseLimits::per_event(MESSAGE_BYTES_MAX)),
             health: Arc::clone(&self.health),
+            intake: Arc::clone(&self.intake),
         };
         try_unfold(events, |mut events| async {
             let event = events.next().await;
@@ -153,6 +156,7 @@ struct EventBody {
     chunk: Bytes,
     reader: SseReader,
     health: Arc<ConnectionHealth>,
+    intake: Arc<MessageIntake>,
 }
 
 impl EventBody {
@@ -169,9 +173,13 @@ impl EventBody {
                     })?
             {
                 if block != SseBlock::default() {
+                    let data = block.data.and_then(|data| {
+                        let reduced = self.intake.reduce(data.as_bytes())?;
+                        String::from_utf8(reduced.into_owned()).ok()
+                    });
                     let event = Sse {
                         event: block.event.map(str::to_owned),
-                        data: block.data.map(str::to_owned),
+                        data,
                         id: block.id.map(str::to_owned),
                         retry: block.retry_ms,
                     };
@@ -236,7 +244,8 @@ impl StreamableHttpClient for HttpTransport {
             });
         }
         let body = self.message(body).await.map_err(client_error)?;
-        match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+        let reduced = self.intake.reduce(&body).unwrap_or_default();
+        match serde_json::from_slice::<ServerJsonRpcMessage>(&reduced) {
             Ok(response) if is_success => {
                 Ok(StreamableHttpPostResponse::Json(response, new_session_id))
             }
