@@ -61,7 +61,7 @@ TOOLS = [
     tool("fail", {"text": {"type": "string"}}),
     tool("structured"),
     tool("picture"),
-    tool("big", {"bytes": {"type": "integer"}}),
+    tool("big", {"bytes": {"type": "integer"}, "objects": {"type": "integer"}}),
     tool("env", {"name": {"type": "string"}}),
     tool("ask"),
     tool("spam", {"count": {"type": "integer"}}),
@@ -152,6 +152,8 @@ def call(key, params, tell, ask):
     if name == "picture":
         data = base64.b64encode(b"0" * 300).decode()
         return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
+    if name == "big" and "objects" in given:
+        return {"content": [], "structuredContent": {"a": [{"": 0}] * given["objects"]}}
     if name == "big":
         return text("x" * given.get("bytes", 2_000_000))
     if name == "env":

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use turnwire_e2e::chat::{MetricsSnapshot, until};
 use turnwire_e2e::data_service::FakeDataService;
 use turnwire_e2e::engine::{EngineFixture, of, only};
+use turnwire_e2e::fairness::memory::peak_mib;
 use turnwire_e2e::mcp::{McpScript, engine, pack, processes, program, said, script, service};
 use turnwire_testkit::journal::Journal;
 use turnwire_testkit::mcp::{self, McpHttpServer, is_cancelled, journal};
@@ -50,6 +51,7 @@ fn says() -> Vec<McpScript<'static>> {
         ("fail", "small_fail", json!({})),
         ("die", "small_die", json!({})),
         ("wrong", "small_echo", json!({"text": 5})),
+        ("objects", "small_big", json!({"objects": 700_000})),
     ]
 }
 
@@ -122,6 +124,31 @@ async fn mcp_failures_are_typed_and_texts_reach_only_the_model() {
         shown.matches("a word of theirs").count() > 1
     })
     .await;
+}
+
+/// Memory for a message of 6 MB: a few copies of its text. As values its objects take 800 MiB.
+const MESSAGE_MIB_MAX: u64 = 150;
+
+#[tokio::test]
+async fn result_of_many_objects_is_refused_as_text() {
+    for over_http in [false, true] {
+        let desk = McpFixture::new();
+        let http = over_http.then(|| McpHttpServer::start("good", &desk.journal()));
+        let server = match &http {
+            Some(http) => service(&http.url),
+            None => desk.program("good"),
+        };
+        let engine = engine("small", &server, &says()).await;
+        let (_, _, shown) = said(&engine, "echo").await;
+        assert!(shown.contains("a word of theirs"), "{shown}");
+        let peak = || peak_mib(engine.server.pid()).expect("a server");
+        let before = peak();
+        let (_, _, shown) = said(&engine, "objects").await;
+        assert!(shown.contains("too large to be read"), "{shown}");
+        let grown = peak() - before;
+        println!("over_http={over_http}: {before} MiB, then {grown} MiB more");
+        assert!(grown < MESSAGE_MIB_MAX, "{grown} MiB");
+    }
 }
 
 #[tokio::test]
