@@ -18,9 +18,9 @@ const VALUE_BYTES_MAX: usize = 8 << 20;
 /// A part of JSON text.
 enum JsonToken<'a> {
     Space,
-    /// One of `{}[],:`.
+    /// A bracket, a brace, a comma or a colon.
     Mark(u8),
-    /// With its quotes.
+    /// The literal with its quotes and escapes.
     String(&'a str),
     /// A number, `true`, `false` or `null`.
     Word(&'a str),
@@ -99,7 +99,7 @@ pub(crate) fn value_or_text(json: String) -> Value {
 }
 
 /// The memory that a [`Value`] of `json` takes, rounded up.
-fn value_bytes_estimate(json: &str) -> usize {
+pub(crate) fn value_bytes_estimate(json: &str) -> usize {
     let bytes = tokens(json).map(|token| match token {
         JsonToken::Mark(b'{') => OBJECT_BYTES,
         JsonToken::Mark(b'[') => ARRAY_BYTES,

@@ -19,7 +19,7 @@ use crate::input::InputSchema;
 use crate::mcp::connection::{ResultSender, ResultSlot};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::error::one_line;
-use crate::mcp::json_text::compact_json;
+use crate::mcp::json_text::{compact_json, value_bytes_estimate};
 use crate::secrets::Secrets;
 
 /// Tools of one server; far fewer confuse a model.
@@ -27,6 +27,8 @@ const TOOLS_MAX: usize = 256;
 const PAGES_MAX: usize = 8;
 /// The limit of the schema of one tool, which is sent to the model with every call.
 const SCHEMA_BYTES_MAX: usize = 64 << 10;
+/// The memory of the schemas of a server as values: some 1 MiB of text, more than a model accepts.
+const SCHEMAS_MEMORY_MAX: usize = 32 << 20;
 /// The limit of a name; most providers accept fewer characters.
 const NAME_CHARS_MAX: usize = 128;
 /// The limit of the cursor of a page, which is sent back.
@@ -76,6 +78,7 @@ pub(crate) async fn list_tools(
 
 async fn list_pages(peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ListError> {
     let mut listed = Vec::new();
+    let mut memory = SCHEMAS_MEMORY_MAX;
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
@@ -84,9 +87,14 @@ async fn list_pages(peer: &Peer<RoleClient>) -> Result<Vec<ListedTool>, ListErro
             return Err(ListError::TooManyTools);
         }
         // Compiling the schemas takes long enough to block other tasks.
-        let tools = page.tools;
-        let compiled = spawn_blocking(move || tools.into_iter().map(compile).collect::<Vec<_>>());
-        listed.extend(compiled.await.map_err(|_| ListError::Invalid)?);
+        let tools = page.tools.into_iter();
+        let compiled = spawn_blocking(move || {
+            let tools: Vec<_> = tools.map(|tool| compile(tool, &mut memory)).collect();
+            (tools, memory)
+        });
+        let (tools, memory_left) = compiled.await.map_err(|_| ListError::Invalid)?;
+        listed.extend(tools);
+        memory = memory_left;
         cursor = page.next_cursor;
         if cursor.is_none() {
             return Ok(listed);
@@ -206,22 +214,73 @@ fn list_error(error: ServiceError) -> ListError {
     }
 }
 
-fn compile(tool: PageTool) -> ListedTool {
+/// Compiles the schema of a tool, and takes its memory from `memory`.
+fn compile(tool: PageTool, memory: &mut usize) -> ListedTool {
     ListedTool {
         name: tool.name,
         description: tool.description,
-        input: compile_schema(tool.schema.as_deref()),
+        input: compile_schema(tool.schema.as_deref(), memory),
     }
 }
 
-fn compile_schema(schema: Option<&str>) -> Result<Arc<InputSchema>, String> {
+fn compile_schema(schema: Option<&str>, memory: &mut usize) -> Result<Arc<InputSchema>, String> {
     let schema = schema.ok_or_else(|| {
         format!(
             "its input schema has more than {SCHEMA_BYTES_MAX} bytes, or text that is not valid"
         )
     })?;
+    let left = memory.checked_sub(value_bytes_estimate(schema));
+    *memory = left.ok_or("the input schemas of its server take too much memory together")?;
     let schema: Value = serde_json::from_str(schema)
         .map_err(|error| format!("its input schema cannot be used: {error}"))?;
     let compiled = InputSchema::without_hard_patterns(&schema).map(Arc::new);
     compiled.map_err(|error| format!("its input schema cannot be used: {}", one_line(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(schema: &str, tools: usize) -> String {
+        let tool = format!(r#"{{"name":"a","description":null,"inputSchema":{schema}}},"#);
+        let tools = tool.repeat(tools);
+        format!(
+            r#"{{"tools":[{}],"nextCursor":"b"}}"#,
+            tools.trim_end_matches(',')
+        )
+    }
+
+    #[test]
+    fn page_is_read_within_limits() {
+        let read = ToolsPage::read(&page(r#"{ "type": "object" }"#, 2)).expect("a page");
+        assert_eq!(
+            (read.tools.len(), read.next_cursor.as_deref()),
+            (2, Some("b"))
+        );
+        assert_eq!(
+            read.tools[0].schema.as_deref(),
+            Some(r#"{"type":"object"}"#)
+        );
+        let many = ToolsPage::read(&page("{}", 10_000)).expect("a page");
+        assert_eq!(many.tools.len(), TOOLS_MAX + 1);
+        let large = format!(r#"{{"description":"{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX));
+        let large = ToolsPage::read(&page(&large, 1)).expect("a page");
+        assert_eq!(large.tools[0].schema, None);
+        assert!(ToolsPage::read(&page("[]", 1)).is_none());
+        assert!(ToolsPage::read(r#"{"content":[]}"#).is_none());
+    }
+
+    #[test]
+    fn schemas_of_a_server_share_one_limit_of_memory() {
+        let objects = r#"{"":0},"#.repeat(SCHEMA_BYTES_MAX / 8);
+        let schema = format!(r#"{{"type":"object","examples":[{objects}0]}}"#);
+        let read = ToolsPage::read(&page(&schema, 20)).expect("a page");
+        let mut memory = SCHEMAS_MEMORY_MAX;
+        let tools = read.tools.into_iter();
+        let usable = tools.filter_map(|tool| compile(tool, &mut memory).input.ok());
+        let count = usable.count();
+        assert!((1..10).contains(&count), "{count}");
+        let small = compile_schema(Some(r#"{"type":"object"}"#), &mut memory);
+        assert!(small.is_ok(), "there is room for a small one");
+    }
 }

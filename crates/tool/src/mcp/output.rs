@@ -20,7 +20,7 @@ const ERROR_CHARS_MAX: usize = 8_192;
 /// The structured content of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StructuredContent {
-    /// Compact JSON.
+    /// JSON without spaces, in its shortest notation.
     Json(String),
     /// It exceeds [`RESULT_BYTES_MAX`], or has a string that is not text.
     TooLarge,
