@@ -1,10 +1,12 @@
 //! The limits of a session's folder: bytes on disk, and files. A program that exceeds them is ended.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
@@ -108,8 +110,10 @@ async fn measured(dir: PathBuf, limits: FolderLimits) -> (Duration, Option<Folde
 fn usage(dir: &Path, limits: FolderLimits) -> Option<FolderUsage> {
     let mut usage = FolderUsage::default();
     let mut linked = HashSet::new();
-    let mut folders = vec![dir.to_owned()];
-    while let Some(folder) = folders.pop() {
+    // Folders share the path of their parent: thousands of whole paths would take tens of megabytes.
+    let mut folders: Vec<(Rc<Path>, OsString)> = vec![(Rc::from(dir), OsString::new())];
+    while let Some((parent, name)) = folders.pop() {
+        let folder: Rc<Path> = parent.join(name).into();
         let entries = match fs::read_dir(&folder) {
             // Deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -130,7 +134,7 @@ fn usage(dir: &Path, limits: FolderLimits) -> Option<FolderUsage> {
                 return None;
             }
             if metadata.is_dir() {
-                folders.push(entry.path());
+                folders.push((Rc::clone(&folder), entry.file_name()));
             }
         }
     }
