@@ -263,6 +263,12 @@ impl From<Error> for RequestFault {
                               soon.";
                 (Code::TooManyRequests, detail)
             }
+            Error::TooManyWrites => {
+                count_refusal("writes");
+                let detail = "You have as many writes waiting as one principal may have; try again \
+                              soon.";
+                (Code::TooManyRequests, detail)
+            }
             Error::Internal => return Self::internal(),
         };
         Self::new(code, detail)

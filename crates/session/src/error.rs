@@ -104,6 +104,10 @@ pub enum Error {
     /// reads of the store waiting.
     #[error("too many reads of the owner wait")]
     TooManyReads,
+    /// The owner has [`Options::writes_waiting_per_owner`](crate::Options::writes_waiting_per_owner)
+    /// writes waiting, or the writer does not go on.
+    #[error("too many writes of the owner wait")]
+    TooManyWrites,
     /// An internal failure; its cause is in the server's log.
     #[error("internal error")]
     Internal,

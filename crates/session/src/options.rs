@@ -38,6 +38,12 @@ pub struct Options {
     pub read_slots_per_owner: usize,
     /// Reads of one owner's requests that wait for a slot, and as many of its turns.
     pub reads_waiting_per_owner: usize,
+    /// Writes of requests that the writer has at once.
+    pub write_slots: usize,
+    /// Writes of one owner's requests that the writer has at once.
+    pub write_slots_per_owner: usize,
+    /// Writes of one owner's requests that wait for a slot.
+    pub writes_waiting_per_owner: usize,
     /// Bytes of events that a replay reads at once; a single event may be larger.
     pub replay_bytes: usize,
     /// Events that one read of the log looks at to find those that a filter selects.
@@ -119,6 +125,9 @@ impl Default for Options {
             read_slots: 16,
             read_slots_per_owner: 4,
             reads_waiting_per_owner: 1_024,
+            write_slots: 64,
+            write_slots_per_owner: 16,
+            writes_waiting_per_owner: 1_024,
             replay_bytes: 256 << 10,
             scan_max: 10_000,
             idle_unload: Duration::from_secs(60),

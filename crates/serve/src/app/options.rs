@@ -133,6 +133,12 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
             config.store.read_slots,
         ),
         reads_waiting_per_owner: config.store.reads_waiting_per_owner,
+        write_slots: config.store.write_slots,
+        write_slots_per_owner: owner_share(
+            config.store.write_slots_per_owner,
+            config.store.write_slots,
+        ),
+        writes_waiting_per_owner: config.store.writes_waiting_per_owner,
         history_cache_bytes: config.session.history_cache_bytes,
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,
@@ -180,6 +186,7 @@ mod tests {
         let (stream, store, session) = (&mut config.stream, &mut config.store, &mut config.session);
         (stream.tokens_max, stream.tokens_max_per_owner) = (8, 8);
         (store.read_slots, store.read_slots_per_owner) = (8, 8);
+        (store.write_slots, store.write_slots_per_owner) = (8, 8);
         (session.open_max, session.open_max_per_owner) = (8, 8);
         session.workers_running_max = 8;
         session.workers_running_max_per_owner = 8;
@@ -196,6 +203,7 @@ mod tests {
             options.queued_max_per_owner,
             options.tokens_max_per_owner,
             options.read_slots_per_owner,
+            options.write_slots_per_owner,
             options.open_max_per_owner,
             options.workers_running_max_per_owner,
         ] {

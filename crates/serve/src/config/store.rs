@@ -36,6 +36,16 @@ section! {
         /// Maximum number of waiting reads of one principal: at a millisecond each the last of them
         /// waits for a quarter of a second. The next one gets 429.
         reads_waiting_per_owner: usize = "1024", number(1..=1_000_000);
+        /// Maximum number of writes that the writer has at once from requests of all principals:
+        /// four principals at their bound. Events of running turns do not count.
+        write_slots: usize = "64", number(1..=4_096);
+        /// Maximum number of writes that the writer has at once from requests of one principal: it
+        /// commits them together, in a few milliseconds on most disks, and another principal waits
+        /// for one such commit at most.
+        write_slots_per_owner: usize = "16", number(1..=4_096);
+        /// Maximum number of waiting writes of one principal: at 2,000 a second the last of them waits
+        /// for half a second. The next one gets 429.
+        writes_waiting_per_owner: usize = "1024", number(1..=1_000_000);
         /// Retention time of events: 30 days (D-43).
         retention_s: u64 = "2592000", number(1..=3_153_600_000);
         /// Interval of the retention sweep.

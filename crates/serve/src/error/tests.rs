@@ -48,6 +48,7 @@ async fn every_session_error_has_its_code_and_status() {
         (Error::Draining, "draining", 503, Some("5")),
         (Error::TooMany, "too_many_requests", 429, Some("1")),
         (Error::TooManyReads, "too_many_requests", 429, Some("1")),
+        (Error::TooManyWrites, "too_many_requests", 429, Some("1")),
         (Error::Internal, "internal", 500, None),
     ] {
         let response = with_problem_body(RequestFault::from(error).into_response(), "abc");

@@ -112,11 +112,13 @@ impl TurnApprovals {
                 }
                 _ => None,
             };
+            // Not held while another round reads.
+            let slot = self.core.services.write_slot(owner).await?;
             let drafts = applied.into_iter();
             let drafts = drafts.map(|decision| decision_draft(decision, trace.as_ref()));
             // `None`: another decision or another turn came first.
             if let Some((at, next)) = self.record(&live, version, drafts.collect(), resuming)? {
-                live.committed(at.seq).await?;
+                live.committed_in(slot, at.seq).await?;
                 return Ok(ApprovalOutcome { remaining, next });
             }
         }

@@ -31,6 +31,7 @@ use crate::registry::resume_queues::resume_queues;
 use crate::registry::retention;
 use crate::registry::upkeep::{announce_routing_policy, start_timers};
 use crate::store_read::ReadSlots;
+use crate::submit::write_slots::WriteSlots;
 use crate::turn::cancel::early_cancel::EarlyCancels;
 use crate::worker::delegate::delegate_factory;
 
@@ -101,6 +102,7 @@ impl SessionService {
             history_budget: HistoryCacheBudget::new(parts.options.history_cache_bytes),
             runner: TurnRunner::new(parts.producer, Handle::current(), &parts.options),
             reads: ReadSlots::new(&parts.options),
+            writes: WriteSlots::new(&parts.options),
             options: parts.options,
             clock: parts.clock,
             id_generator: parts.id_generator,
@@ -121,6 +123,7 @@ impl SessionService {
             tokens,
             idempotency: Arc::default(),
             early_cancels: EarlyCancels::default(),
+            deletions: Arc::default(),
         });
         let _ = core.services.delegates.set(delegate_factory(&core));
         resume_queues(&core.services, &core.registry).await?;

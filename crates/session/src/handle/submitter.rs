@@ -11,9 +11,10 @@ use crate::live::session::LiveSession;
 use crate::store_read::Reader;
 use crate::submit::idempotency::KeyLockGuard;
 use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
+use crate::submit::write_slots::WriteSlot;
 use crate::turn::cancel::disconnect::StreamGuard;
 use crate::turn::cancel::early_cancel::SubmitKey;
-use crate::turn::queue::accept::{AcceptedTurn, KeyUse, PendingCommit, accept_turn, await_commit};
+use crate::turn::queue::accept::{AcceptedTurn, KeyUse, accept_turn, await_commit};
 
 handle!(
     /// Submits turns to sessions, and creates sessions for them.
@@ -92,7 +93,7 @@ impl TurnSubmitter {
         }
         self.core.check_accepts_turns()?;
         let wire_version = request.wire_version.clone();
-        let (live, accepted) = match target {
+        let (live, accepted, slot) = match target {
             SubmitTarget::Existing(id) => {
                 let live = self.core.open(owner, id).await?;
                 // A cancel may have come before: its caller held the key's lock, as this one does.
@@ -101,14 +102,19 @@ impl TurnSubmitter {
                 let early_cancel = submit_key.as_ref().and_then(find);
                 let used_key = submit_key.filter(|_| early_cancel.is_some());
                 let accepted = accept_turn(&live, request, key_use, early_cancel).await?;
+                let (accepted, slot) = accepted;
                 if let Some(submit_key) = used_key {
                     early_cancels.remove(&submit_key);
                 }
-                (live, accepted)
+                (live, accepted, slot)
             }
-            SubmitTarget::New(new) => self.core.create_with_turn(owner, new, request, key_use)?,
+            SubmitTarget::New(new) => {
+                let slot = self.core.services.write_slot(owner).await?;
+                let created = self.core.create_with_turn(owner, new, request, key_use)?;
+                (created.0, created.1, slot)
+            }
         };
-        wait_until_durable(live, accepted, wire_version, key_lock).await
+        wait_until_durable(live, accepted, wire_version, (key_lock, slot)).await
     }
 
     /// The turn of an earlier submit with this key, if the key has not expired.
@@ -152,13 +158,13 @@ fn key_scope(owner: &Owner, target: &SubmitTarget, key: &IdempotencyKey) -> KeyS
     }
 }
 
-/// Waits until the turn is durable. If its key is locked or it interrupts another turn, a task of
-/// its own waits: the caller may go away meanwhile without effect on either.
+/// Waits until the turn is durable, in a task of its own: the caller may go away meanwhile without
+/// effect on the key's lock, the write slot and the turn that is interrupted.
 async fn wait_until_durable(
     live: Arc<LiveSession>,
     accepted: AcceptedTurn,
     wire_version: String,
-    key_lock: Option<KeyLockGuard>,
+    guards: (Option<KeyLockGuard>, WriteSlot),
 ) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
     let submitted = SubmittedTurn {
         turn_id: accepted.turn,
@@ -169,18 +175,12 @@ async fn wait_until_durable(
         repeated: false,
     };
     let runtime = live.services.runner.runtime.clone();
-    let commit = accepted.commit;
-    let needs_task = key_lock.is_some() || matches!(commit, PendingCommit::Row(..));
-    let durable = await_commit(live, commit);
-    if needs_task {
-        let task = runtime.spawn(async move {
-            let result = durable.await;
-            drop(key_lock);
-            result
-        });
-        task.await.map_err(|_| Error::Internal)??;
-    } else {
-        durable.await?;
-    }
+    let durable = await_commit(live, accepted.commit);
+    let task = runtime.spawn(async move {
+        let result = durable.await;
+        drop(guards);
+        result
+    });
+    task.await.map_err(|_| Error::Internal)??;
     Ok((submitted, accepted.stream))
 }

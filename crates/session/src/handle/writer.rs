@@ -18,7 +18,8 @@ impl SessionWriter {
         self.core.create(owner, new).await
     }
 
-    /// Deletes a session and its workers. Continues to the end even if the caller goes away.
+    /// Deletes a session and its workers. Once begun, continues to the end even if the caller goes
+    /// away.
     pub async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
         self.core.delete(owner, id).await
     }
@@ -52,9 +53,10 @@ impl SessionWriter {
             Ok::<_, Error>(())
         });
         read.await?;
+        let slot = self.core.services.write_slot(owner).await?;
         let emitted = live.emit(Actor::USER, Body::FeedbackRecorded(feedback));
         let at = emitted.map_err(|refused| live.refusal(refused))?;
-        live.committed(at.seq).await?;
+        live.committed_in(slot, at.seq).await?;
         Ok(at)
     }
 }

@@ -21,12 +21,13 @@ impl SessionCore {
     /// Creates a session. Durable on return.
     pub(crate) async fn create(&self, owner: &Owner, new: NewSession) -> Result<SessionRow, Error> {
         self.check_accepts_turns()?;
+        let slot = self.services.write_slot(owner).await?;
         let (live, created) = self.prepare_new(owner, new)?;
         let row = live.with_row(SessionRow::clone);
         self.registry.insert(live.clone());
         let emitted = live.sequencer.emit_one(created, OutboxRoom::Reserved);
         let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
-        live.committed(at.seq).await?;
+        live.committed_in(slot, at.seq).await?;
         Ok(row)
     }
 

@@ -8,6 +8,7 @@ use turnwire_event::{Owner, SessionId, Timestamp, TurnId};
 use turnwire_hub::RingClosed;
 use turnwire_log::Store;
 
+use super::deletion_queue::DeletionQueue;
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::registry::attach_token::AttachTokens;
@@ -23,6 +24,7 @@ pub(crate) struct SessionCore {
     pub(crate) tokens: Arc<AttachTokens>,
     pub(crate) idempotency: Arc<IdempotencyLocks>,
     pub(crate) early_cancels: EarlyCancels,
+    pub(crate) deletions: Arc<DeletionQueue>,
 }
 
 impl SessionCore {

@@ -36,6 +36,7 @@ use crate::history::cache::HistoryCache;
 use crate::options::Options;
 use crate::store_read::{ReadShare, ReadSlots, Reader, read_with};
 use crate::submit::request::SubmitRequest;
+use crate::submit::write_slots::{WriteSlot, WriteSlots};
 
 /// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers: children of the
 /// turn, which inherit locale, location and wire version from its request.
@@ -73,6 +74,8 @@ pub(crate) struct SessionServices {
     pub(crate) runner: TurnRunner,
     /// The slots of reads of the store.
     pub(crate) reads: ReadSlots,
+    /// The slots of writes that requests wait for.
+    pub(crate) writes: WriteSlots,
     pub(crate) routing_policy: Mutex<ActiveRoutingPolicy>,
     pub(crate) on_deleted: OnceLock<DeletedCallback>,
     /// Refers weakly to the service, which owns these services; unset until the service exists.
@@ -124,6 +127,16 @@ impl SessionServices {
         read: impl FnOnce(&dyn Store) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T, Error> {
         self.read(|store| Ok(read(store)?)).await
+    }
+
+    /// Waits for the slot of a write that a request of `owner` waits for; see [`WriteSlots`].
+    pub(crate) async fn write_slot(&self, owner: &Owner) -> Result<WriteSlot, Error> {
+        let slot = self.writes.acquire(owner).await;
+        // The disk may have become full meanwhile: the write would wait for space.
+        match self.is_storage_full() {
+            true => Err(Error::StorageFull),
+            false => slot,
+        }
     }
 
     /// The row of a new session of `owner`.
@@ -231,6 +244,22 @@ impl LiveSession {
     pub(crate) async fn committed(&self, seq: Seq) -> Result<(), Error> {
         let durable = self.sequencer.committed(seq).await;
         durable.map_err(|refused| self.refusal(refused))
+    }
+
+    /// As [`committed`](Self::committed), for a request whose event takes `slot`: the slot is held
+    /// until the event is durable, also if the caller goes away.
+    pub(crate) async fn committed_in(
+        self: &Arc<Self>,
+        slot: WriteSlot,
+        seq: Seq,
+    ) -> Result<(), Error> {
+        let live = self.clone();
+        let task = self.services.runner.runtime.spawn(async move {
+            let durable = live.committed(seq).await;
+            drop(slot);
+            durable
+        });
+        task.await.unwrap_or(Err(Error::Internal))
     }
 
     /// Resolves when every event that was emitted so far is durable.
@@ -410,6 +439,24 @@ impl LiveSession {
     /// Closes a deleted session: stops its turn, refuses events, ends its connections.
     pub(crate) fn close(&self) {
         self.close_for(RingClosed::Deleted);
+    }
+
+    /// As [`close`](Self::close), if that ends nothing: no turn, no connection, no event that is yet
+    /// to be written. Then the session can be loaded again should it not be deleted. Returns whether
+    /// the session is closed.
+    pub(crate) fn close_if_unused(&self) -> bool {
+        let mut slot = self.slot.lock();
+        let is_used = slot.running.is_some()
+            || !slot.queue.is_empty()
+            || self.presence.is_watched()
+            || !self.sequencer.is_settled();
+        if !is_used {
+            // Under the lock: no turn starts in between.
+            slot.clear();
+            self.sequencer.close();
+            self.ring.close(RingClosed::Deleted);
+        }
+        !is_used
     }
 
     /// Closes a session whose log is damaged, for every caller.

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot};
 use crate::submit::request::{DisconnectScope, SubmitRequest};
+use crate::submit::write_slots::WriteSlot;
 use crate::turn::cancel::disconnect::{StreamGuard, on_last_watcher_left};
 use crate::turn::cancel::request::{CancelOutcome, interrupt_running, request_cancel_locked};
 use crate::turn::opening::turn_settings;
@@ -59,47 +60,54 @@ impl KeyUse {
 }
 
 /// Accepts a turn: starts it, queues it, or refuses it. With the reason of an early cancel the turn
-/// is accepted all the same, and cancelled before it does anything.
+/// is accepted all the same, and cancelled before it does anything. Returns the turn with the slot of
+/// its commit.
 pub(crate) async fn accept_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
     key: Option<KeyUse>,
     early_cancel: Option<String>,
-) -> Result<AcceptedTurn, Error> {
+) -> Result<(AcceptedTurn, WriteSlot), Error> {
     // Held until the turn is counted, so that a drain waits for it.
     let _task_token = live.services.runner.turn_tasks.token();
     let departures = live.presence.departures();
-    let mut stored_request = None;
+    let mut queue_entry = None;
     let mut permit = None;
     loop {
         let version = {
             let mut slot = live.slot.lock();
-            if let Some(blocking) = slot.blocking_turn() {
+            let blocking = slot.blocking_turn();
+            if let Some(blocking) = blocking {
                 check_can_queue(live, &slot, blocking, request.on_busy)?;
-                let Some(json) = stored_request.take() else {
-                    // Not under the lock: the request may be long.
+                if let Some((json, write_slot)) = queue_entry.take() {
+                    let entry = (request, json, departures);
+                    let mut accepted = enqueue(live, &mut slot, entry, key)?;
+                    cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
+                    let is_free = slot.running.is_none();
                     drop(slot);
-                    stored_request = Some(request_json(&request)?);
-                    continue;
-                };
-                let entry = (request, json, departures);
-                let mut accepted = enqueue(live, &mut slot, entry, key)?;
-                cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
-                let is_free = slot.running.is_none();
-                drop(slot);
-                if is_free {
-                    live.start_next_turn();
+                    if is_free {
+                        live.start_next_turn();
+                    }
+                    return Ok((accepted, write_slot));
                 }
-                return Ok(accepted);
             }
-            slot.version
+            blocking.is_none().then_some(slot.version)
         };
+        let Some(version) = version else {
+            // Not under the lock: the request may be long, and the writes of the owner many.
+            let json = request_json(&request)?;
+            queue_entry = Some((json, live.services.write_slot(&live.owner).await?));
+            continue;
+        };
+        // No slot is held during the read.
+        queue_entry = None;
         // Before the history is read: a refusal must not cost a read.
         let slot_permit = match permit.take() {
             Some(permit) => permit,
             None => live.services.runner.running.try_acquire(&live.owner)?,
         };
         let history = load_history(live, live.read_share()).await?;
+        let write_slot = live.services.write_slot(&live.owner).await?;
         let mut slot = live.slot.lock();
         if slot.version != version || slot.blocking_turn().is_some() {
             permit = Some(slot_permit);
@@ -114,7 +122,7 @@ pub(crate) async fn accept_turn(
         if live.presence.left_after(departures) {
             on_last_watcher_left(live, false);
         }
-        return Ok(accepted);
+        return Ok((accepted, write_slot));
     }
 }
 

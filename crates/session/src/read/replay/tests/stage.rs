@@ -24,6 +24,7 @@ use crate::live::session::{LiveSession, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::Options;
 use crate::store_read::ReadSlots;
+use crate::submit::write_slots::WriteSlots;
 
 /// A producer that is never called: these tests start no turn.
 struct NoProducer;
@@ -200,6 +201,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
             &Options::default(),
         ),
         reads: ReadSlots::new(&Options::default()),
+        writes: WriteSlots::new(&Options::default()),
         routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),
         on_deleted: Default::default(),
         delegates: Default::default(),
