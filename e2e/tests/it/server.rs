@@ -19,3 +19,4 @@ mod tenant;
 mod tools_http;
 mod transfers;
 mod websocket_cases;
+mod writes;
