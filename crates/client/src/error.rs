@@ -63,8 +63,11 @@ impl Error {
             | Self::SubscribeRejected { .. }
             | Self::Closed(_) => return false,
         };
-        let is_quarantined = self.code() == Some(Code::SessionQuarantined);
-        matches!(status, 408 | 429 | 500..=599) && !is_quarantined
+        let needs_operator = matches!(
+            self.code(),
+            Some(Code::SessionQuarantined | Code::DatabaseDamaged | Code::FolderLost)
+        );
+        matches!(status, 408 | 429 | 500..=599) && !needs_operator
     }
 }
 

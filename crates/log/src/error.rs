@@ -78,6 +78,9 @@ pub enum AppendError {
     /// This batch can never be written; other batches can.
     #[error("the batch was refused: {0}")]
     Refused(String),
+    /// A page that the batch needs is damaged: other batches may need it too.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
 }
 
 /// Why a read of the log failed.
@@ -97,10 +100,23 @@ pub enum ReadError {
     /// The session does not exist or was deleted.
     #[error("there is no such session")]
     SessionNotFound,
-    /// A page of the database file or a row in it is damaged: quarantine the session that was read.
-    #[error("the database is damaged: {0}")]
+    /// A row, or a page with events of the session, is damaged: quarantine the session that was read.
+    #[error("the rows of the session are damaged: {0}")]
     Corrupt(String),
+    /// A page of a table or an index that sessions share is damaged.
+    #[error("the database is damaged: {0}")]
+    DatabaseDamaged(String),
     /// The database returned an error.
     #[error("the database could not be read: {0}")]
     Database(String),
+}
+
+/// Why a store should get no new work; see [`Log::fault`](crate::Log::fault).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreFault {
+    /// A page that sessions share is damaged. Stays until the store is opened again.
+    Damaged,
+    /// The folder or a file of the store was removed, moved or replaced: what is written now is lost with
+    /// the process.
+    FolderLost,
 }

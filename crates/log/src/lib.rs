@@ -36,7 +36,7 @@ pub mod sequencer;
 #[cfg(test)]
 mod tests;
 
-pub use error::{AppendError, OpenError, ReadError};
+pub use error::{AppendError, OpenError, ReadError, StoreFault};
 pub use log::Log;
 pub use maintenance::{
     ClockMark, Maintenance, PieceBudget, Progress, TrimCursor, TrimPiece, Uptime,

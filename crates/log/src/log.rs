@@ -21,7 +21,7 @@
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
-use crate::error::{AppendError, ReadError};
+use crate::error::{AppendError, ReadError, StoreFault};
 use crate::maintenance::{PieceBudget, TrimCursor, TrimPiece};
 use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
 use crate::selection::{EventSelection, ReadLimits};
@@ -34,6 +34,7 @@ pub trait Log: Send + Sync + 'static {
     /// - Durable on return; on an error nothing of the batch is written.
     /// - [`AppendError::Refused`] if an append does not continue its session's log: `prev` must be
     ///   the last event, the events must be dense from there.
+    /// - [`AppendError::Damaged`] if a page is damaged; from then on [`fault`](Self::fault) says so.
     /// - A batch that failed with [`AppendError::Full`] or [`AppendError::Busy`] may be appended
     ///   again unchanged.
     fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError>;
@@ -95,6 +96,12 @@ pub trait Log: Send + Sync + 'static {
     /// [`Maintenance::remove_deleted`](crate::Maintenance::remove_deleted). A session that does not
     /// exist is no error.
     fn delete(&self, sessions: &[SessionId]) -> Result<(), AppendError>;
+
+    /// Why the store should get no new work, if it has a fault. Looks at the files of the store: some
+    /// microseconds. A log that is not on disk has none.
+    fn fault(&self) -> Option<StoreFault> {
+        None
+    }
 
     /// Records that the process shuts down cleanly. Called once, after the last append.
     fn close(&self);

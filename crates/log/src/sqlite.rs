@@ -28,6 +28,7 @@ use turnwire_event::{SessionId, metric};
 use crate::error::{AppendError, OpenError, ReadError};
 use crate::private;
 use crate::sqlite::connection::ReaderPool;
+use crate::sqlite::folder::health::StoreHealth;
 use crate::sqlite::folder::lock::{self, FolderLock};
 use crate::sqlite::upkeep::checkpoint::Checkpointer;
 pub use crate::sqlite::upkeep::compact::CompactedSize;
@@ -71,6 +72,7 @@ pub struct SqliteStore {
     checkpointer: Mutex<Option<Checkpointer>>,
     write_half: Arc<Mutex<WriteHalf>>,
     readers: Arc<ReaderPool>,
+    health: Arc<StoreHealth>,
     gauge: Arc<WalGauge>,
     /// `None` for a read-only store. Dropped after the connections, which use the same files.
     mark: Option<Arc<CommitMark>>,
@@ -134,15 +136,20 @@ impl SqliteStore {
         );
         *store.checkpointer.lock() = Some(checkpointer.map_err(|e| io_error(&path, &e))?);
         store.mark = Some(mark);
+        let watch = folder::watch(&options.dir).map_err(wal_error)?;
+        store.health.watch(watch);
         Ok(store)
     }
 
     fn new(dir: &Path, write_half: WriteHalf, gauge: Arc<WalGauge>) -> Self {
+        let path = dir.join(DATABASE_FILE);
+        let health = Arc::new(StoreHealth::new(path.clone()));
         Self {
             pending_loss: None,
             checkpointer: Mutex::new(None),
             write_half: Arc::new(Mutex::new(write_half)),
-            readers: Arc::new(ReaderPool::new(dir.join(DATABASE_FILE))),
+            readers: Arc::new(ReaderPool::new(path, health.clone())),
+            health,
             gauge,
             mark: None,
             _lock: None,
@@ -180,7 +187,9 @@ impl SqliteStore {
             loss.ok().flatten()
         };
         // A server that runs writes to the files while they are read: its own check has passed.
-        let pending_loss = find().filter(|_| !lock::is_locked(dir)).and_then(|_| find());
+        let pending_loss = find()
+            .filter(|_| !lock::is_locked(dir))
+            .and_then(|_| find());
         let connection = connection::open_reader(&path)
             .map_err(|error| connection::open_error(&path, &error))?;
         migrate::check_current(&connection, &path)?;
@@ -211,6 +220,9 @@ impl SqliteStore {
         if let Some(mark) = &self.mark {
             mark.set_tail(half.tail);
             mark.record();
+        }
+        if let Err(AppendError::Damaged(cause)) = &result {
+            self.health.report_damage(cause);
         }
         result
     }

@@ -31,7 +31,7 @@ use turnwire_event::port::TurnProducer;
 use turnwire_event::{Clock, IdGenerator};
 use turnwire_log::LogWriter;
 use turnwire_log::reserve::DiskReserve;
-use turnwire_log::sqlite::SqliteStore;
+use turnwire_log::sqlite::{DATABASE_FILE, SqliteStore};
 use turnwire_model::cassette::CassetteWriterError;
 use turnwire_model::{ModelScript, ScriptError, ScriptedProvider};
 use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemIdGenerator};
@@ -69,6 +69,13 @@ pub enum RunError {
     /// The [`SqliteStore`] cannot be opened.
     #[error(transparent)]
     Store(#[from] turnwire_log::OpenError),
+    /// Tables or indexes that all sessions share cannot be read.
+    #[error(
+        "{0} is damaged: a table or an index that all sessions share cannot be read. Restore it from a backup \
+         (docs/operations.md, \"A damaged database\"), or move it and its -wal, -shm and -mark files away to start \
+         with an empty one"
+    )]
+    Damaged(String),
     /// The turns that the last run left open could not be ended.
     #[error("the turns of the last run could not be ended: {0}")]
     Sweep(turnwire_session::Error),
@@ -181,9 +188,13 @@ impl App {
             writer: writer.clone(),
             producer,
         };
-        let sessions = SessionService::start(parts)
-            .await
-            .map_err(RunError::Sweep)?;
+        let sessions = SessionService::start(parts).await;
+        let sessions = sessions.map_err(|error| match error {
+            turnwire_session::Error::DatabaseDamaged => {
+                RunError::Damaged(config.home.join(DATABASE_FILE).display().to_string())
+            }
+            error => RunError::Sweep(error),
+        })?;
         let work = ProgramFolders::new(config.home.join("work"));
         let grace = Duration::from_millis(config.tool.grace_ms);
         folders::follow(&sessions, work.clone(), grace);

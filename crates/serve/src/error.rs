@@ -131,7 +131,7 @@ impl RequestFault {
         match self.code {
             Code::TooManyRequests | Code::QueueFull => Some(1),
             Code::Draining | Code::StorageFull => Some(5),
-            Code::SessionQuarantined => Some(60),
+            Code::SessionQuarantined | Code::DatabaseDamaged | Code::FolderLost => Some(60),
             _ => None,
         }
     }
@@ -247,6 +247,14 @@ impl From<Error> for RequestFault {
             Error::Quarantined => (
                 Code::SessionQuarantined,
                 "The session's log is damaged and is not served; other sessions are not affected.",
+            ),
+            Error::DatabaseDamaged => (
+                Code::DatabaseDamaged,
+                "The database is damaged: no new turn can start; what is intact can still be read.",
+            ),
+            Error::FolderLost => (
+                Code::FolderLost,
+                "The server's data folder was removed or replaced: no new turn can start.",
             ),
             Error::StorageFull => (
                 Code::StorageFull,

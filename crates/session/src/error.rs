@@ -2,7 +2,7 @@
 
 use turnwire_event::{ApprovalId, TurnId};
 use turnwire_fair::FairRefusal;
-use turnwire_log::{ReadError, SequencerError};
+use turnwire_log::{ReadError, SequencerError, StoreFault};
 
 /// A resource that all owners share, each up to its own bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,12 @@ pub enum Error {
     /// A record of the session does not match its hash, or a page of the database is damaged.
     #[error("the log of the session is damaged")]
     Quarantined,
+    /// A page of the database that sessions share is damaged: no new turn is accepted.
+    #[error("the database is damaged")]
+    DatabaseDamaged,
+    /// The data folder, or a file of the store in it, was removed or replaced: no new turn is accepted.
+    #[error("the data folder was removed or replaced")]
+    FolderLost,
     /// The disk is full: no new turn is accepted.
     #[error("the disk is full: no new turn is accepted")]
     StorageFull,
@@ -125,14 +131,25 @@ impl From<ReadError> for Error {
             ReadError::Corrupt(cause) => {
                 tracing::error!(
                     cause,
-                    "the database is damaged; restore it from a backup, or delete the session"
+                    "rows of a session are damaged; restore the database from a backup, or delete the session"
                 );
                 Self::Quarantined
             }
+            // The store has logged it.
+            ReadError::DatabaseDamaged(_) => Self::DatabaseDamaged,
             ReadError::Database(cause) => {
                 tracing::error!(cause, "the database could not be read");
                 Self::Internal
             }
+        }
+    }
+}
+
+impl From<StoreFault> for Error {
+    fn from(fault: StoreFault) -> Self {
+        match fault {
+            StoreFault::Damaged => Self::DatabaseDamaged,
+            StoreFault::FolderLost => Self::FolderLost,
         }
     }
 }

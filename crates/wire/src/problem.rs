@@ -102,6 +102,8 @@ mod tests {
             ("internal", 500),
             ("draining", 503),
             ("session_quarantined", 503),
+            ("database_damaged", 503),
+            ("data_folder_lost", 503),
             ("storage_full", 507),
         ];
         assert_eq!(table, expected);

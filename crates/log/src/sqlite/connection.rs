@@ -9,6 +9,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{AppendError, OpenError, ReadError};
+use crate::sqlite::folder::health::StoreHealth;
 use crate::sqlite::wal::gauge::WalGauge;
 
 /// Readers that stay open between uses. A burst may open more and closes them afterwards.
@@ -120,13 +121,10 @@ impl From<rusqlite::Error> for AppendError {
                 | ErrorCode::OperationInterrupted
                 | ErrorCode::FileLockingProtocolFailed,
             ) => Self::Busy,
-            // A damaged page: the transaction is rolled back, and others do not read the page.
-            Some(
-                ErrorCode::ConstraintViolation
-                | ErrorCode::TooBig
-                | ErrorCode::TypeMismatch
-                | ErrorCode::DatabaseCorrupt,
-            )
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Damaged(error.to_string())
+            }
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
             | None => Self::Refused(error.to_string()),
             Some(_) => Self::Fatal(error.to_string()),
         }
@@ -148,9 +146,10 @@ impl From<rusqlite::Error> for ReadError {
                 | Sqlite::IntegralValueOutOfRange(..)
                 | Sqlite::Utf8Error(..)
         );
-        match is_page || is_row {
-            true => Self::Corrupt(error.to_string()),
-            false => Self::Database(error.to_string()),
+        match (is_page, is_row) {
+            (true, _) => Self::DatabaseDamaged(error.to_string()),
+            (_, true) => Self::Corrupt(error.to_string()),
+            _ => Self::Database(error.to_string()),
         }
     }
 }
@@ -159,15 +158,17 @@ impl From<rusqlite::Error> for ReadError {
 #[derive(Debug)]
 pub(crate) struct ReaderPool {
     path: PathBuf,
+    health: Arc<StoreHealth>,
     idle: Mutex<Vec<Connection>>,
     /// Held shared by every read; [`pause`](Self::pause) holds it alone.
     reads: RwLock<()>,
 }
 
 impl ReaderPool {
-    pub(crate) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf, health: Arc<StoreHealth>) -> Self {
         Self {
             path,
+            health,
             idle: Mutex::new(Vec::new()),
             reads: RwLock::new(()),
         }
@@ -179,8 +180,20 @@ impl ReaderPool {
     }
 
     /// Runs `read` in one transaction: all of its statements see one state of the file. The
-    /// transaction ends with `read`, so that it does not block checkpoints.
+    /// transaction ends with `read`, so that it does not block checkpoints. Reports damage to the
+    /// [`StoreHealth`].
     pub(crate) fn with<T, E: Into<ReadError>>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, ReadError> {
+        self.run(read).inspect_err(|error| {
+            if let ReadError::DatabaseDamaged(cause) = error {
+                self.health.report_damage(cause);
+            }
+        })
+    }
+
+    fn run<T, E: Into<ReadError>>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, ReadError> {

@@ -2,26 +2,40 @@
 //! before and while the store is open.
 
 pub(crate) mod lock;
+pub(crate) mod watch;
+pub(crate) mod health;
 
 use std::fs::{self, FileType};
+use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use crate::error::OpenError;
 use crate::sqlite::DATABASE_FILE;
 use crate::sqlite::folder::lock::LOCK_FILE;
+use crate::sqlite::folder::watch::FolderWatch;
 
 /// The endings of the database's files.
 const DATABASE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-mark"];
 /// Bytes of a WAL file without a frame: its header.
 const WAL_HEADER_BYTES: u64 = 32;
 
+/// The names of the files that exist while the store is open.
+fn files_while_open() -> Vec<String> {
+    let database = DATABASE_SUFFIXES.map(|suffix| format!("{DATABASE_FILE}{suffix}"));
+    let lock = LOCK_FILE.to_owned();
+    database.into_iter().chain([lock]).collect()
+}
+
+/// Watches the folder of a store that is open.
+pub(crate) fn watch(dir: &Path) -> io::Result<FolderWatch> {
+    FolderWatch::start(dir, &files_while_open())
+}
+
 /// Rejects a folder in which a file of the store is something else: SQLite would follow a link, and wait
 /// for the other end of a FIFO.
 pub(crate) fn check_file_types(dir: &Path) -> Result<(), OpenError> {
-    let database = DATABASE_SUFFIXES.map(|suffix| format!("{DATABASE_FILE}{suffix}"));
-    let others = [LOCK_FILE, "reserve"].map(str::to_owned);
-    for name in database.into_iter().chain(others) {
+    for name in files_while_open().into_iter().chain(["reserve".to_owned()]) {
         let path = dir.join(name);
         let Ok(found) = fs::symlink_metadata(&path) else {
             continue;

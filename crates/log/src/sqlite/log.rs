@@ -3,12 +3,12 @@
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
-use crate::error::{AppendError, ReadError};
+use crate::error::{AppendError, ReadError, StoreFault};
 use crate::log::Log;
 use crate::maintenance::{ClockMark, Maintenance, PieceBudget, Progress, TrimCursor, TrimPiece};
 use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
 use crate::selection::{EventSelection, ReadLimits};
-use crate::sqlite::read::LogRow;
+use crate::sqlite::read::{LogRow, scoped_to_session};
 use crate::sqlite::upkeep::checkpoint::run_checkpoint;
 use crate::sqlite::upkeep::clock_mark;
 use crate::sqlite::{SqliteStore, migrate};
@@ -28,20 +28,24 @@ impl Log for SqliteStore {
     ) -> Result<EventBatch, ReadError> {
         self.readers.with(|c| {
             let log = LogRow::open(c, session, after)?;
-            log.read(c, (after, upto), selection, limits)
+            let read = log.read(c, (after, upto), selection, limits);
+            read.map_err(|error| scoped_to_session(c, error))
         })
     }
 
     fn tail(&self, session: SessionId) -> Result<Option<LogTail>, ReadError> {
         self.readers.with(|c| {
             let log = LogRow::find(c, session)?;
-            log.map(|log| log.tail(c)).transpose()
+            let tail = log.map(|log| log.tail(c)).transpose();
+            tail.map_err(|error| scoped_to_session(c, error))
         })
     }
 
     fn hash_at(&self, session: SessionId, seq: Seq) -> Result<ChainHash, ReadError> {
-        self.readers
-            .with(|c| LogRow::open(c, session, seq)?.hash_at(c, seq))
+        self.readers.with(|c| {
+            let hash = LogRow::open(c, session, seq)?.hash_at(c, seq);
+            hash.map_err(|error| scoped_to_session(c, error))
+        })
     }
 
     fn count(
@@ -54,7 +58,8 @@ impl Log for SqliteStore {
     ) -> Result<CountedEvents, ReadError> {
         self.readers.with(|c| {
             let log = LogRow::open(c, session, after)?;
-            log.count(c, (after, upto), selection, scanned_max)
+            let counted = log.count(c, (after, upto), selection, scanned_max);
+            counted.map_err(|error| scoped_to_session(c, error))
         })
     }
 
@@ -69,6 +74,10 @@ impl Log for SqliteStore {
 
     fn delete(&self, sessions: &[SessionId]) -> Result<(), AppendError> {
         self.write(|half| half.delete(sessions))
+    }
+
+    fn fault(&self) -> Option<StoreFault> {
+        self.health.fault()
     }
 
     fn close(&self) {

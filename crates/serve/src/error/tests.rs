@@ -44,6 +44,8 @@ async fn every_session_error_has_its_code_and_status() {
         (Error::CursorExpired, "cursor_expired", 410, None),
         (Error::Unauthorized, "unauthorized", 401, None),
         (Error::Quarantined, "session_quarantined", 503, Some("60")),
+        (Error::DatabaseDamaged, "database_damaged", 503, Some("60")),
+        (Error::FolderLost, "data_folder_lost", 503, Some("60")),
         (Error::StorageFull, "storage_full", 507, Some("5")),
         (Error::Draining, "draining", 503, Some("5")),
         (Error::TooMany, "too_many_requests", 429, Some("1")),

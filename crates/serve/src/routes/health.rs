@@ -29,16 +29,16 @@ async fn live() -> Json<HealthReport> {
 
 /// Whether the server accepts new turns; 503 for every reason, as supervisors expect.
 async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>, RequestFault> {
-    let refusal = if status.is_draining() {
-        Error::Draining
-    } else if status.is_storage_full() {
-        Error::StorageFull
-    } else {
-        return Ok(Json(HealthReport {
-            status: HealthStatus::Ready,
-        }));
+    let ready = match status.is_draining() {
+        true => Err(Error::Draining),
+        false => status.check_storage(),
     };
-    Err(RequestFault::from(refusal).with_status(StatusCode::SERVICE_UNAVAILABLE))
+    match ready {
+        Ok(()) => Ok(Json(HealthReport {
+            status: HealthStatus::Ready,
+        })),
+        Err(error) => Err(RequestFault::from(error).with_status(StatusCode::SERVICE_UNAVAILABLE)),
+    }
 }
 
 async fn metrics(State(metrics): State<MetricsHandle>) -> Result<impl IntoResponse, RequestFault> {

@@ -1,5 +1,7 @@
 //! The handle for health checks: whether turns are accepted, and which versions are in force.
 
+use crate::error::Error;
+
 handle!(
     /// Reads the status of the service.
     ServiceStatus
@@ -14,6 +16,11 @@ impl ServiceStatus {
     /// Whether no new turn is accepted because the disk is full.
     pub fn is_storage_full(&self) -> bool {
         self.core.services.is_storage_full()
+    }
+
+    /// Fails if the disk is full, the database is damaged or the data folder is lost.
+    pub fn check_storage(&self) -> Result<(), Error> {
+        self.core.services.check_storage()
     }
 
     /// The version of the agent definition that the newest turn was bound to; empty before the

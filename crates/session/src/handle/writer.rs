@@ -31,9 +31,7 @@ impl SessionWriter {
         id: SessionId,
         feedback: feedback::FeedbackRecorded,
     ) -> Result<Position, Error> {
-        if self.core.services.is_storage_full() {
-            return Err(Error::StorageFull);
-        }
+        self.core.services.check_storage()?;
         let live = self.core.open(owner, id).await?;
         let (turn, message) = (feedback.turn_id, feedback.message_id);
         let in_flight = live

@@ -32,7 +32,7 @@ impl SessionCore {
     /// away.
     pub(crate) async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
         let live = match self.open(owner, id).await {
-            Err(Error::Quarantined) => {
+            Err(Error::Quarantined | Error::DatabaseDamaged) => {
                 let reader = Reader::Owner(owner.clone());
                 self.registry.open(&self.services, id, reader).await?
             }

@@ -129,6 +129,7 @@ impl SessionDeletion {
             ReadError::Corrupt(_) | ReadError::Damaged { .. } => {
                 AppendError::Refused(error.to_string())
             }
+            ReadError::DatabaseDamaged(cause) => AppendError::Damaged(cause.clone()),
             ReadError::Trimmed { .. } | ReadError::SessionNotFound | ReadError::Database(_) => {
                 AppendError::Busy
             }
@@ -160,19 +161,20 @@ impl SessionDeletion {
         let answer = match error {
             AppendError::Full => Error::StorageFull,
             AppendError::Busy => Error::TooMany,
+            AppendError::Damaged(_) => Error::DatabaseDamaged,
             AppendError::Refused(_) | AppendError::Fenced(_) | AppendError::Fatal(_) => {
                 Error::Internal
             }
         };
         match (self.stage, error) {
             (DeletionStage::Waiting, _) => self.report(Err(answer)),
-            (_, AppendError::Refused(_)) => {
+            (_, AppendError::Refused(_) | AppendError::Damaged(_)) => {
                 // The session is loaded again when it is next asked for, as a damaged one, and can be
                 // deleted once the damage is repaired.
                 tracing::error!(session = %self.live.id, %error, "a session could not be deleted");
                 self.live.quarantine();
                 self.registry.remove(self.live.id);
-                self.report(Err(Error::Quarantined));
+                self.report(Err(self.live.services.quarantine_error()));
             }
             (DeletionStage::Restorable, _) => {
                 self.registry.remove(self.live.id);
@@ -304,7 +306,7 @@ impl DeletionQueue {
                 }
                 Ok(())
             }
-            Err(AppendError::Refused(_)) if steps.len() > 1 => {
+            Err(AppendError::Refused(_) | AppendError::Damaged(_)) if steps.len() > 1 => {
                 let mut result = Ok(());
                 for step in steps {
                     let deleted = self.delete_steps(services, vec![step], failed);
@@ -325,7 +327,7 @@ impl DeletionQueue {
 /// The result for the writer: what was refused is answered and not repeated.
 fn retryable(error: AppendError) -> Result<(), AppendError> {
     match error {
-        AppendError::Refused(_) => Ok(()),
+        AppendError::Refused(_) | AppendError::Damaged(_) => Ok(()),
         error => Err(error),
     }
 }

@@ -33,10 +33,7 @@ impl SessionCore {
         if self.services.runner.is_draining() {
             return Err(Error::Draining);
         }
-        match self.services.is_storage_full() {
-            true => Err(Error::StorageFull),
-            false => Ok(()),
-        }
+        self.services.check_storage()
     }
 
     /// A session of `owner`, loaded if it is not in memory.
@@ -51,12 +48,14 @@ impl SessionCore {
             return Err(Error::SessionNotFound);
         }
         match live.ring.close_reason() {
-            None if self.services.quarantined.lock().contains(&id) => Err(Error::Quarantined),
+            None if self.services.quarantined.lock().contains(&id) => {
+                Err(self.services.quarantine_error())
+            }
             None => Ok(live),
             Some(RingClosed::Deleted) => Err(Error::SessionNotFound),
             Some(RingClosed::Quarantined) => {
                 self.services.quarantined.lock().insert(id);
-                Err(Error::Quarantined)
+                Err(self.services.quarantine_error())
             }
         }
     }

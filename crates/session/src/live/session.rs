@@ -20,7 +20,7 @@ use turnwire_hub::{Ring, RingBudget, RingClosed, WakePump};
 use turnwire_log::sequencer::OutboxBounds;
 use turnwire_log::{
     BatchTicket, EventDraft, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer, SequencerError,
-    Store,
+    Store, StoreFault,
 };
 
 use super::bus::{BusAction, BusCoalescer, BusNotice};
@@ -164,6 +164,23 @@ impl SessionServices {
         self.writer.health().is_full()
     }
 
+    /// Fails if the disk is full or the store has a fault: no new turn should start.
+    pub(crate) fn check_storage(&self) -> Result<(), Error> {
+        if self.is_storage_full() {
+            return Err(Error::StorageFull);
+        }
+        self.store.fault().map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    /// The error of a request for a quarantined session. Sessions that a damaged database cannot write
+    /// are not damaged themselves.
+    pub(crate) fn quarantine_error(&self) -> Error {
+        match self.store.fault() {
+            Some(StoreFault::Damaged) => Error::DatabaseDamaged,
+            _ => Error::Quarantined,
+        }
+    }
+
     /// The [`WorkerLauncher`] of `turn`; [`NoChildTasks`] if there is no factory.
     pub(crate) fn delegate(
         &self,
@@ -281,7 +298,7 @@ impl LiveSession {
             None => self.services.quarantined.lock().contains(&self.id),
         };
         match refused {
-            SequencerError::Closed if is_quarantined() => Error::Quarantined,
+            SequencerError::Closed if is_quarantined() => self.services.quarantine_error(),
             refused => refused.into(),
         }
     }

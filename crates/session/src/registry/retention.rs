@@ -22,7 +22,7 @@ pub(crate) fn start(services: &Arc<SessionServices>) {
 /// Checks the clock, and begins a sweep if one is due.
 pub(crate) fn check(services: &Arc<SessionServices>) {
     services.trusted_clock.check();
-    if services.is_storage_full() {
+    if services.check_storage().is_err() {
         return;
     }
     let interval = services.options.retention_interval;

@@ -42,6 +42,8 @@ pub(crate) fn start_timers(
         retention::check(services)
     });
     every(owners, unload_every, move |services, registry| {
+        // Logs a fault of the store also without requests.
+        let _ = services.store.fault();
         announce_routing_policy(services, registry);
         metrics::gauge!(metric::RINGS_BYTES).set(services.ring_budget.used() as f64);
         metrics::counter!(metric::RINGS_EVICTED_TOTAL).absolute(services.ring_budget.evicted());

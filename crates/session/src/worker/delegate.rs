@@ -92,7 +92,7 @@ impl WorkerLauncher for TurnDelegate {
             return Err(WorkerRefusal::TooDeep);
         }
         let core = context.core.upgrade().ok_or(WorkerRefusal::Unavailable)?;
-        if core.services.is_storage_full() {
+        if core.services.check_storage().is_err() {
             return Err(WorkerRefusal::Unavailable);
         }
         let mut reservations = context.reservations.lock();

@@ -34,6 +34,7 @@ const SESSION_READ: &[Code] = &[
     Code::SessionNotFound,
     Code::TooManyRequests,
     Code::SessionQuarantined,
+    Code::DatabaseDamaged,
 ];
 
 /// The failures of reading or cancelling a turn.
@@ -41,6 +42,7 @@ const TURN_READ: &[Code] = &[
     Code::TurnNotFound,
     Code::TooManyRequests,
     Code::SessionQuarantined,
+    Code::DatabaseDamaged,
 ];
 
 /// The failures of a submit.
@@ -53,5 +55,7 @@ const SUBMIT: &[Code] = &[
     Code::TooManyRequests,
     Code::Draining,
     Code::SessionQuarantined,
+    Code::DatabaseDamaged,
+    Code::FolderLost,
     Code::StorageFull,
 ];

@@ -249,6 +249,15 @@ codes! {
         "The database file was damaged or changed from outside. Other sessions are not affected.",
         "Use another session; the operator of the server can check it with `turnwire verify` and \
         restore a backup.";
+    DatabaseDamaged = "database_damaged", 503, "The database is damaged", AfterChange,
+        "A part of the database that all sessions share cannot be read or written.",
+        "The database file was damaged or changed from outside. New turns are refused; what is intact can still be \
+        read.",
+        "Ask the operator of the server: its log has the cause, and docs/operations.md says how to restore a backup.";
+    FolderLost = "data_folder_lost", 503, "The data folder is lost", AfterChange,
+        "The server's data folder, or a file of its database, was removed, moved or replaced.",
+        "The server still runs, but what it writes now is lost when it ends. New turns are refused.",
+        "Ask the operator of the server: move the folder back, or stop the server and restore a backup.";
     StorageFull = "storage_full", 507, "The disk is full", Later,
         "The disk has no space left for a new turn.",
         "The disk that holds the data folder is full. Reading and cancelling still \

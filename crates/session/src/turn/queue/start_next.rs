@@ -38,7 +38,7 @@ fn next_startable(live: &LiveSession, slot: &TurnSlot) -> Option<TurnId> {
     let services = &live.services;
     let is_blocked = slot.running.is_some()
         || services.runner.is_draining()
-        || services.is_storage_full()
+        || services.check_storage().is_err()
         || live.ring.close_reason().is_some()
         || services.quarantined.lock().contains(&live.id);
     (!is_blocked).then_some(next)

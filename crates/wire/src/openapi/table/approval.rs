@@ -84,6 +84,7 @@ pub(super) fn operations() -> Vec<OperationSpec> {
             Code::TurnNotPaused,
             Code::TurnInFlight,
             Code::Draining,
+            Code::FolderLost,
             Code::StorageFull,
         ]),
     ]

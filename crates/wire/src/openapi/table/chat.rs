@@ -76,6 +76,7 @@ pub(super) fn tag() -> OperationTag {
             Code::CursorExpired,
             Code::TooManyRequests,
             Code::SessionQuarantined,
+            Code::DatabaseDamaged,
         ]),
     ];
     OperationTag {

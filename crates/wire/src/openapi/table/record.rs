@@ -114,6 +114,8 @@ pub(super) fn tag() -> OperationTag {
             Code::TooManyRequests,
             Code::Draining,
             Code::SessionQuarantined,
+            Code::DatabaseDamaged,
+            Code::FolderLost,
             Code::StorageFull,
         ]),
     ];

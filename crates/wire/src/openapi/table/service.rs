@@ -48,9 +48,12 @@ pub(super) fn problems() -> OperationTag {
 
 pub(super) fn operations() -> OperationTag {
     let mut readiness = public("/readyz", "readReadiness", "Whether new turns are taken")
-        .about("503 while the server drains or its disk is full.")
+        .about(
+            "503 while the server drains, its disk is full, its database is damaged or its data \
+             folder is lost.",
+        )
         .json::<HealthReport>(200, "The server accepts turns.")
-        .fails(&[Code::Draining]);
+        .fails(&[Code::Draining, Code::DatabaseDamaged, Code::FolderLost]);
     // Supervisors expect 503 whatever the reason.
     readiness.failures.push((503, Code::StorageFull));
     let operations = vec![

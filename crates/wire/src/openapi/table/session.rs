@@ -40,7 +40,12 @@ pub(super) fn tag() -> OperationTag {
                     .location("The path of the new session.")
                     .links(session_id, &about_session),
             )
-            .fails(&[Code::Draining, Code::StorageFull]),
+            .fails(&[
+                Code::Draining,
+                Code::DatabaseDamaged,
+                Code::FolderLost,
+                Code::StorageFull,
+            ]),
         get("/sessions", "listSessions", "List sessions")
             .about("The sessions of the owner, newest first, one page at a time, without their metadata. \
                  Workers are listed with the session that started them.")
@@ -77,6 +82,7 @@ pub(super) fn tag() -> OperationTag {
                 Code::SessionNotFound,
                 Code::Draining,
                 Code::SessionQuarantined,
+                Code::DatabaseDamaged,
             ]),
     ];
     OperationTag {
