@@ -1,5 +1,6 @@
 //! Damage of the database's files between two runs: lost commits begin a new epoch and are told, a
-//! torn tail is cut, and a database page that cannot be read quarantines its session.
+//! torn tail is cut, a database page that cannot be read quarantines its session, damage that concerns all
+//! sessions makes the server not ready, and a missing database stops the start.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Event, Position, SessionId};
 use turnwire_testkit::chat::{ChatStream, CursorPlacement};
@@ -233,6 +235,125 @@ async fn damaged_database_page_quarantines_its_session() {
     let turn = fixture.api.submit(other, "hello").await.expect("a turn");
     let ended = fixture.api.ended(turn.turn_id).await.expect("an end");
     assert_eq!(ended["terminal"]["payload"]["status"], "ok", "{ended}");
+}
+
+/// Overwrites the root page of a table or an index of a stopped server.
+fn damage_root(server: &TestServer, name: &str) {
+    let path = file(server, "");
+    let (root, page_bytes): (u64, u64) = {
+        let database = Connection::open(&path).expect("a database");
+        let sql = "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?1";
+        let found = database.query_row(sql, [name], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+        });
+        let (root, page_bytes) = found.expect("a root page");
+        (root as u64, page_bytes as u64)
+    };
+    let database = File::options().write(true).open(&path).expect("a file");
+    let garbage = vec![0xa5; page_bytes as usize];
+    database
+        .write_all_at(&garbage, (root - 1) * page_bytes)
+        .expect("written");
+}
+
+/// A session with a turn, whose server has shut down cleanly.
+async fn closed_after_a_turn() -> ServerFixture {
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    fixture.server.sigterm();
+    let status = fixture.server.wait(Duration::from_secs(30)).await;
+    assert!(status.success(), "{status}");
+    fixture
+}
+
+#[tokio::test]
+async fn damaged_shared_index_is_damage_of_the_database() {
+    let mut fixture = closed_after_a_turn().await;
+    damage_root(&fixture.server, "turn_open");
+    fixture.server.run().await.expect("it comes up");
+    let api = &fixture.api;
+    let other = api.create().await.expect("a session");
+    for session in [fixture.session, fixture.session, other] {
+        let answer = api.try_submit(session, "hello?").await.expect("an answer");
+        let code = answer.code();
+        assert_eq!((answer.status, code.as_str()), (503, "database_damaged"));
+        assert!(!answer.body.contains("not affected"), "{}", answer.body);
+    }
+    let created = api.send(hyper::Method::POST, "/sessions", None).await;
+    assert_eq!(created.expect("an answer").code(), "database_damaged");
+    let ready = api.get("/readyz").await.expect("an answer");
+    assert_eq!(
+        (ready.status, ready.code().as_str()),
+        (503, "database_damaged")
+    );
+    let log = fixture.server.stderr();
+    let told: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("ERROR") && line.contains("integrity_check"))
+        .collect();
+    assert_eq!(told.len(), 1, "{log}");
+    assert!(told[0].contains("turnwire.sqlite3"), "{told:?}");
+}
+
+#[tokio::test]
+async fn damage_that_stops_the_start_names_the_database() {
+    for name in ["turn", "turn_queued"] {
+        let mut fixture = closed_after_a_turn().await;
+        damage_root(&fixture.server, name);
+        let error = fixture.server.run().await.expect_err("it must not come up");
+        assert!(error.status.is_some_and(|status| !status.success()));
+        let text = &error.stderr;
+        let named = format!("{} is damaged", file(&fixture.server, "").display());
+        assert!(text.contains(&named) && text.contains("backup"), "{text}");
+        assert!(!text.contains("log of the session"), "{text}");
+    }
+}
+
+/// The bytes of the files beside the database.
+fn beside(server: &TestServer) -> [Option<Vec<u8>>; 2] {
+    ["-wal", "-mark"].map(|suffix| fs::read(file(server, suffix)).ok())
+}
+
+#[tokio::test]
+async fn missing_or_empty_database_is_refused_and_nothing_is_changed() {
+    for is_killed in [true, false] {
+        let (mut fixture, _, _) = killed_after_turns().await;
+        if !is_killed {
+            fixture.server.run().await.expect("it comes up");
+            fixture.server.sigterm();
+            let status = fixture.server.wait(Duration::from_secs(30)).await;
+            assert!(status.success(), "{status}");
+        }
+        let database = file(&fixture.server, "");
+        let copy = fs::read(&database).expect("a database");
+        let left = beside(&fixture.server);
+        let has_frames = left[0].as_ref().is_some_and(|wal| !wal.is_empty());
+        assert_eq!((has_frames, left[1].is_some()), (is_killed, true));
+        for is_empty in [true, false] {
+            match is_empty {
+                true => fs::write(&database, "").expect("emptied"),
+                false => fs::remove_file(&database).expect("removed"),
+            }
+            let state = match is_empty {
+                true => "turnwire.sqlite3 is empty",
+                false => "turnwire.sqlite3 is missing",
+            };
+            let error = fixture.server.run().await.expect_err("it must not come up");
+            let text = error.stderr;
+            assert!(text.contains(state) && text.contains("-mark"), "{text}");
+            assert!(text.contains("backup"), "{text}");
+            let found = verify(&fixture.server, fixture.session);
+            let text = String::from_utf8_lossy(&found.stderr).into_owned();
+            assert_eq!(found.status.code(), Some(2), "{text}");
+            assert!(text.contains(state), "{text}");
+            let bytes = database.metadata().map(|found| found.len()).ok();
+            assert_eq!(bytes, is_empty.then_some(0), "no file was created");
+            assert!(beside(&fixture.server) == left, "nothing was changed");
+        }
+        fs::write(&database, &copy).expect("restored");
+        fixture.server.run().await.expect("it is as it was");
+        fixture.check_history().await;
+    }
 }
 
 /// The mode of every file and folder of the data folder that is not private.

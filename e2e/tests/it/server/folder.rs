@@ -1,6 +1,8 @@
-//! The data folder: one server at a time, and only with a database version that the server
-//! supports.
+//! The data folder: one server at a time, only with a database version that the server supports, and
+//! only as long as it is there.
 
+use std::os::unix::fs::symlink;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
@@ -43,6 +45,83 @@ async fn second_server_on_same_folder_is_refused() {
         "{error_text}"
     );
     fixture.turn("still there?").await;
+    fixture.check_history().await;
+}
+
+/// Checks that the server refuses turns because its folder is lost, and has said so `times` times.
+async fn check_lost(fixture: &ServerFixture, times: usize) {
+    let refused = fixture.api.try_submit(fixture.session, "lost?").await;
+    let ready = fixture.api.get("/readyz").await;
+    for answer in [refused, ready] {
+        let answer = answer.expect("an answer");
+        let code = answer.code();
+        assert_eq!((answer.status, code.as_str()), (503, "data_folder_lost"));
+    }
+    let alive = fixture.api.get("/healthz").await.expect("an answer");
+    assert_eq!(alive.status, 200);
+    let log = fixture.server.stderr();
+    let lines = log.lines().filter(|line| line.contains("ERROR"));
+    let told = lines.filter(|line| line.contains("while the server runs"));
+    assert_eq!(told.count(), times, "{log}");
+}
+
+#[tokio::test]
+async fn removed_lock_file_admits_no_second_server() {
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    std::fs::remove_file(fixture.server.home().join("lock")).expect("removed");
+    let error_text = refused(fixture.server.home()).await;
+    assert!(error_text.contains("in use"), "{error_text}");
+    check_lost(&fixture, 1).await;
+    fixture.check_history().await;
+}
+
+#[tokio::test]
+async fn lost_data_folder_refuses_turns_until_it_is_back() {
+    let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    let home = fixture.server.home();
+    let moved = home.with_extension("moved");
+    std::fs::rename(&home, &moved).expect("moved");
+    check_lost(&fixture, 1).await;
+    let error_text = refused(moved.clone()).await;
+    assert!(error_text.contains("in use"), "{error_text}");
+    std::fs::rename(&moved, &home).expect("moved back");
+    let ready = fixture.api.get("/readyz").await.expect("an answer");
+    assert_eq!(ready.status, 200, "{}", ready.body);
+    fixture.turn("y").await;
+    fixture.check_history().await;
+    std::fs::remove_dir_all(&home).expect("removed");
+    check_lost(&fixture, 2).await;
+}
+
+#[tokio::test]
+async fn fifo_or_link_in_place_of_a_file_is_refused() {
+    let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
+    fixture.turn("x").await;
+    fixture.server.kill().await;
+    let home = fixture.server.home();
+    let target = fixture.server.folder().join("target");
+    for name in ["turnwire.sqlite3-mark", "reserve", "lock"] {
+        let (path, aside) = (home.join(name), home.with_extension("aside"));
+        std::fs::rename(&path, &aside).expect("moved aside");
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo runs").success());
+        let error_text = refused(home.clone()).await;
+        let named = format!("{} is a FIFO", path.display());
+        assert!(error_text.contains(&named), "{error_text}");
+        std::fs::remove_file(&path).expect("removed");
+
+        std::fs::write(&target, "precious").expect("a file");
+        symlink(&target, &path).expect("a link");
+        let error_text = refused(home.clone()).await;
+        assert!(error_text.contains("a symbolic link"), "{error_text}");
+        let kept = std::fs::read_to_string(&target).expect("readable");
+        assert_eq!(kept, "precious", "the target of {name}");
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::rename(&aside, &path).expect("moved back");
+    }
+    fixture.server.run().await.expect("it is as it was");
     fixture.check_history().await;
 }
 
