@@ -25,3 +25,4 @@ mod turns;
 mod upkeep;
 mod text_windows;
 mod workers;
+mod write_slots;

@@ -208,7 +208,8 @@ async fn deleting_a_session_deletes_its_queue() {
     let deleted = first.reader().turn(&owner("local"), waiting.turn_id).await;
     assert_eq!(deleted.err(), Some(Error::TurnNotFound));
     let (again, act) = Turnstile::new();
-    let after = start_service(copy_store(dir.path()).path(), Options::default(), act).await;
+    let copy = copy_store(dir.path());
+    let after = start_service(copy.path(), Options::default(), act).await;
     let other = new_session(&after).await;
     enqueue(&after, other, "x").await;
     again.open(1);
