@@ -45,7 +45,6 @@ use crate::host::{
 };
 use crate::listen;
 use crate::metrics::MetricsHandle;
-use crate::parse_slots::ParseSlots;
 use crate::request::shares::RequestShares;
 use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
@@ -227,7 +226,7 @@ impl App {
             config: Arc::new(config),
             metrics,
             streams,
-            parse_slots: ParseSlots::new(cores),
+            parse_slots: listen::ParseSlots::new(cores),
             host: None,
         };
         Ok(Self { state, writer })

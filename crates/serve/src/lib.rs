@@ -6,7 +6,6 @@
 
 pub mod config;
 pub mod error;
-pub mod parse_slots;
 pub mod metrics;
 pub mod host;
 pub mod listen;

@@ -6,6 +6,7 @@
 //! 429 and closed.
 
 mod owner_share;
+mod parse_slots;
 mod refusal;
 mod connections;
 mod takeover;
@@ -44,6 +45,7 @@ use refusal::RefusalLog;
 use takeover::{LentSocket, SocketFlags};
 
 pub use owner_share::{OwnerPermit, OwnerShares, TRANSFER_BYTES_MIN, TransferPermit};
+pub use parse_slots::ParseSlots;
 pub use takeover::{SocketTakeover, TakenSocket};
 
 /// Connections that the kernel queues between two accepts: many clients reconnect at once after a

@@ -13,8 +13,8 @@ use turnwire_wire::pc3::WireVersion;
 
 use crate::config::ServerConfig;
 use crate::host::PackHost;
+use crate::listen::ParseSlots;
 use crate::metrics::MetricsHandle;
-use crate::parse_slots::ParseSlots;
 use crate::transport::Streams;
 
 /// The state of all routes. Cheap to clone.
