@@ -44,6 +44,8 @@ pub struct Options {
     pub write_slots_per_owner: usize,
     /// Writes of one owner's requests that wait for a slot.
     pub writes_waiting_per_owner: usize,
+    /// The most large writes of requests that the writer has at once; an owner has one of them.
+    pub large_write_slots: usize,
     /// Bytes of events that a replay reads at once; a single event may be larger.
     pub replay_bytes: usize,
     /// Events that one read of the log looks at to find those that a filter selects.
@@ -128,6 +130,7 @@ impl Default for Options {
             write_slots: 64,
             write_slots_per_owner: 16,
             writes_waiting_per_owner: 1_024,
+            large_write_slots: 4,
             replay_bytes: 256 << 10,
             scan_max: 10_000,
             idle_unload: Duration::from_secs(60),

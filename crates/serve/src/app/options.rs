@@ -139,6 +139,7 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
             config.store.write_slots,
         ),
         writes_waiting_per_owner: config.store.writes_waiting_per_owner,
+        large_write_slots: config.store.large_write_slots,
         history_cache_bytes: config.session.history_cache_bytes,
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,

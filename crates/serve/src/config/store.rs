@@ -46,6 +46,9 @@ section! {
         /// Maximum number of waiting writes of one principal: at 2,000 a second the last of them waits
         /// for half a second. The next one gets 429.
         writes_waiting_per_owner: usize = "1024", number(1..=1_000_000);
+        /// Maximum number of writes above 64 KiB that the writer has at once from requests, one of
+        /// them per principal: a megabyte takes as long as hundreds of small writes.
+        large_write_slots: usize = "4", number(1..=4_096);
         /// Retention time of events: 30 days (D-43).
         retention_s: u64 = "2592000", number(1..=3_153_600_000);
         /// Interval of the retention sweep.

@@ -109,7 +109,9 @@ impl TurnSubmitter {
                 (live, accepted, slot)
             }
             SubmitTarget::New(new) => {
-                let slot = self.core.services.write_slot(owner).await?;
+                let input_bytes = request.content_bytes();
+                let slot = self.core.services.write_slot_for(owner, input_bytes);
+                let slot = slot.await?;
                 let created = self.core.create_with_turn(owner, new, request, key_use)?;
                 (created.0, created.1, slot)
             }

@@ -129,9 +129,18 @@ impl SessionServices {
         self.read(|store| Ok(read(store)?)).await
     }
 
-    /// Waits for the slot of a write that a request of `owner` waits for; see [`WriteSlots`].
+    /// Waits for the slot of a small write that a request of `owner` waits for; see [`WriteSlots`].
     pub(crate) async fn write_slot(&self, owner: &Owner) -> Result<WriteSlot, Error> {
-        let slot = self.writes.acquire(owner).await;
+        self.write_slot_for(owner, 0).await
+    }
+
+    /// Like [`write_slot`](Self::write_slot), for a write of `bytes`.
+    pub(crate) async fn write_slot_for(
+        &self,
+        owner: &Owner,
+        bytes: usize,
+    ) -> Result<WriteSlot, Error> {
+        let slot = self.writes.acquire(owner, bytes).await;
         // The disk may have become full meanwhile: the write would wait for space.
         match self.is_storage_full() {
             true => Err(Error::StorageFull),

@@ -49,6 +49,15 @@ pub struct SubmitRequest {
 }
 
 impl SubmitRequest {
+    /// The bytes of the person's texts.
+    pub(crate) fn content_bytes(&self) -> usize {
+        let texts = self.content.iter().map(|block| match block {
+            ContentBlock::Text { text } => text.len(),
+            _ => 0,
+        });
+        texts.sum()
+    }
+
     /// A request without content that no client waits for.
     pub(crate) fn unattended(locale: String) -> Self {
         Self {

@@ -71,6 +71,7 @@ pub(crate) async fn accept_turn(
     // Held until the turn is counted, so that a drain waits for it.
     let _task_token = live.services.runner.turn_tasks.token();
     let departures = live.presence.departures();
+    let input_bytes = request.content_bytes();
     let mut queue_entry = None;
     let mut permit = None;
     loop {
@@ -96,7 +97,8 @@ pub(crate) async fn accept_turn(
         let Some(version) = version else {
             // Not under the lock: the request may be long, and the writes of the owner many.
             let json = request_json(&request)?;
-            queue_entry = Some((json, live.services.write_slot(&live.owner).await?));
+            let write_slot = live.services.write_slot_for(&live.owner, input_bytes);
+            queue_entry = Some((json, write_slot.await?));
             continue;
         };
         // No slot is held during the read.
@@ -107,7 +109,8 @@ pub(crate) async fn accept_turn(
             None => live.services.runner.running.try_acquire(&live.owner)?,
         };
         let history = load_history(live, live.read_share()).await?;
-        let write_slot = live.services.write_slot(&live.owner).await?;
+        let write_slot = live.services.write_slot_for(&live.owner, input_bytes);
+        let write_slot = write_slot.await?;
         let mut slot = live.slot.lock();
         if slot.version != version || slot.blocking_turn().is_some() {
             permit = Some(slot_permit);
