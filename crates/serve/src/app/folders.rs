@@ -55,7 +55,12 @@ pub(crate) fn make_private(home: &Path) -> io::Result<()> {
             continue;
         };
         let found = meta.permissions().mode() & 0o7777;
-        if meta.is_symlink() || found & 0o077 == 0 {
+        // Nor is something else in the place of a file: the store refuses it.
+        let is_expected = match mode {
+            FOLDER_MODE => meta.is_dir(),
+            _ => meta.is_file(),
+        };
+        if !is_expected || found & 0o077 == 0 {
             continue;
         }
         let text = format!("{} (was {found:o})", path.display());
