@@ -103,7 +103,8 @@ pub(crate) async fn accept_turn(
         };
         // No slot is held during the read.
         queue_entry = None;
-        // Before the history is read: a refusal must not cost a read.
+        // Before the history is read: a refusal must not cost a read. Held while the write waits, so that
+        // the histories in memory are bounded.
         let slot_permit = match permit.take() {
             Some(permit) => permit,
             None => live.services.runner.running.try_acquire(&live.owner)?,
