@@ -154,6 +154,7 @@ mod tests {
             (1009, "oversized", ReconnectAdvice::FixFirst),
             (1011, "session_quarantined", ReconnectAdvice::Never),
             (1011, "internal", ReconnectAdvice::Resume),
+            (1013, "busy", ReconnectAdvice::Resume),
         ];
         assert_eq!(table, expected);
     }
