@@ -8,7 +8,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::Map;
 use turnwire_event::body::{feedback::FeedbackRecorded, session::SessionCreated};
 use turnwire_event::envelope::EventEnvelope;
 use turnwire_event::row::{RowChange, SessionRow};
@@ -135,7 +134,7 @@ fn created(id: SessionId) -> io::Result<EventDraft> {
         },
         parent: None,
         workspace_path: None,
-        metadata: Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         episode_id,
         active_model: "none".to_owned(),
         routing_policy_version: "1".to_owned(),

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::id::{MessageId, SessionId, TurnId};
+use crate::json_object::JsonObject;
 
 /// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +80,7 @@ pub struct Message {
     /// The time at which the message started.
     pub created_at: Timestamp,
     /// Free-form data that clients or the server attach.
-    pub metadata: Map<String, Value>,
+    pub metadata: JsonObject,
     /// Provider state, sent back to the provider and on no wire.
     #[serde(skip)]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -90,7 +91,7 @@ impl Message {
     /// Leaves out content and metadata of `bytes` in all.
     pub fn omit_content(&mut self, bytes: u64) {
         self.content = Vec::new();
-        self.metadata = Map::new();
+        self.metadata = JsonObject::default();
         self.omitted_bytes = Some(bytes);
     }
 

@@ -10,8 +10,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
-
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::body::approval::ResolvedApproval;
@@ -20,6 +18,7 @@ use crate::code::{FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::{RenderDecision, TraceContext};
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, ProviderState};
 use crate::position::Position;
@@ -251,7 +250,7 @@ pub struct TurnInput {
     pub locale: String,
     pub content: Vec<ContentBlock>,
     /// Free-form data from the client.
-    pub metadata: Map<String, Value>,
+    pub metadata: JsonObject,
     /// The user's location, if the client sends it.
     pub location: Option<String>,
     pub episode_id: EpisodeId,

@@ -6,7 +6,7 @@
 mod approval;
 mod call;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::actor::Actor;
 use crate::body::approval::{ApprovalRequested, ApprovalResolved};
@@ -16,6 +16,7 @@ use crate::code::{OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::TraceContext;
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, MessageStatus, ProviderState, Role};
 use crate::position::Position;
@@ -35,7 +36,7 @@ pub struct SessionRow {
     /// The working folder, if the client set one.
     pub workspace_path: Option<String>,
     /// Free-form data from the client that created the session.
-    pub metadata: Map<String, Value>,
+    pub metadata: JsonObject,
     pub episode_id: EpisodeId,
     /// The model that the last turn was routed to.
     pub active_model: String,
@@ -116,7 +117,7 @@ pub struct NewMessage {
     pub role: Role,
     pub content: Vec<ContentBlock>,
     /// Free-form data that clients or the server attach.
-    pub metadata: Map<String, Value>,
+    pub metadata: JsonObject,
     /// Who sees the message.
     pub scope: MessageScope,
     /// Provider state to send back with the message.
@@ -130,7 +131,7 @@ impl NewMessage {
             id,
             role,
             content,
-            metadata: Map::new(),
+            metadata: JsonObject::default(),
             scope: MessageScope::Shared,
             provider_state: ProviderState::default(),
         }

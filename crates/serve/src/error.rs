@@ -58,10 +58,15 @@ impl RequestFault {
     /// Returns an [`invalid`](Self::invalid) fault if a field of `bytes` has more than `max`.
     pub fn check_bytes(field: &str, bytes: usize, max: usize) -> Result<(), Self> {
         if bytes > max {
-            let rule = format!("has {bytes} bytes and may have {max}");
-            return Err(Self::invalid(field, rule).with("limit_bytes", max));
+            return Err(Self::oversized(field, bytes, max));
         }
         Ok(())
+    }
+
+    /// The fault of a field of `bytes` that may have `max`.
+    pub fn oversized(field: &str, bytes: usize, max: usize) -> Self {
+        let rule = format!("has {bytes} bytes and may have {max}");
+        Self::invalid(field, rule).with("limit_bytes", max)
     }
 
     /// Adds a member to the problem.

@@ -78,7 +78,7 @@ pub fn cut_to_newest(messages: &mut Vec<Message>, bytes_max: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Map, json};
+    use serde_json::json;
     use turnwire_event::{
         ContentBlock, MessageId, MessageStatus, ProviderState, Role, SessionId, Timestamp, TurnId,
         Ulid,
@@ -97,7 +97,7 @@ mod tests {
             stop_reason: None,
             usage: None,
             created_at: Timestamp::default(),
-            metadata: Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             provider_state: ProviderState::default(),
         }
     }

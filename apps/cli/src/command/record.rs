@@ -97,11 +97,11 @@ fn case_turn(stored: &StoredSession, turn: ObservedTurn) -> Option<CaseTurn> {
     };
     let started = &turn.started;
     let user_message = stored.message(started.user_message_id);
-    let location = user_message.and_then(|user| user.message.metadata.get("location")?.as_str());
+    let location = user_message.and_then(|user| user.message.metadata.get_str("location"));
     Some(CaseTurn {
         message: input(started),
         locale: Some(started.locale.clone()).filter(|tag| !tag.is_empty()),
-        location: location.map(str::to_owned),
+        location,
         origin: started.origin.filter(|origin| *origin != Origin::Chat),
         dm_type: started.dm_type.clone(),
         expect,

@@ -154,11 +154,10 @@ impl RerunSession {
 
 /// The request that submits a [`CaseTurn`].
 fn submit_request(turn: &CaseTurn) -> TurnSubmit {
-    let block = |text: &String| json!({"type": "text", "text": text});
     TurnSubmit {
         message: match &turn.message {
             CaseInput::Text(text) => MessageInput::Text(text.clone()),
-            CaseInput::TextBlocks(texts) => MessageInput::Blocks(texts.iter().map(block).collect()),
+            CaseInput::TextBlocks(texts) => MessageInput::Blocks(texts.clone()),
         },
         locale: turn.locale.clone(),
         location: turn.location.clone(),

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use turnwire_event::body::session::SessionCreated;
 use turnwire_event::body::turn::{BoundVersions, TurnCompleted, TurnStarted};
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnStatus};
@@ -77,7 +77,7 @@ fn rows() -> Vec<(u64, RowChange)> {
         },
         parent: None,
         workspace_path: None,
-        metadata: Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         episode_id: EPISODE,
         active_model: "m".into(),
         routing_policy_version: "1".into(),
@@ -91,7 +91,7 @@ fn rows() -> Vec<(u64, RowChange)> {
         id: MESSAGE,
         role: Role::User,
         content: vec![ContentBlock::text("hello \u{1b}[31mthere")],
-        metadata: Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         scope: turnwire_event::row::MessageScope::default(),
     };
     let started = vec![

@@ -42,7 +42,7 @@ pub(crate) fn by_invocation(messages: Vec<Message>) -> ModelMessages {
     let mut indexed: Vec<(usize, Arc<ModelMessage>)> = Vec::with_capacity(messages.len());
     for (index, message) in messages.into_iter().enumerate() {
         let sort_key = match invocation_id(&message) {
-            Some(id) => *first_index.entry(id.to_owned()).or_insert(index),
+            Some(id) => *first_index.entry(id).or_insert(index),
             None => index,
         };
         indexed.push((sort_key, Arc::new(model_message(message))));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde_json::{Map, Value};
 use tokio::time::Instant;
 use turnwire_event::code::CallPurpose;
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, TurnContext};
 use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{
-    Actor, Body, ContentBlock, InvocationId, MessageId, Position, ProviderState, Role, TraceContext,
+    Actor, Body, ContentBlock, InvocationId, JsonObject, MessageId, Position, ProviderState, Role,
+    TraceContext,
 };
 use turnwire_model::{ModelMessage, ModelRequest};
 use turnwire_tool::{ItemStore, ToolContext, deliver};
@@ -89,7 +89,7 @@ impl AgentContext<'_> {
         &self,
         role: Role,
         content: Vec<ContentBlock>,
-        metadata: Map<String, Value>,
+        metadata: JsonObject,
         scope: MessageScope,
     ) -> NewMessage {
         NewMessage {
@@ -122,9 +122,9 @@ impl AgentContext<'_> {
     }
 
     /// The metadata of the agent's messages.
-    pub(crate) fn message_metadata(&self) -> Map<String, Value> {
+    pub(crate) fn message_metadata(&self) -> JsonObject {
         match (self.resources.role.sub_agent_id(), self.invocation_id) {
-            (None, _) => Map::new(),
+            (None, _) => JsonObject::default(),
             (Some(id), None) => message_metadata::of_sub_agent(id),
             (Some(id), Some(invocation)) => message_metadata::of_invocation(id, invocation),
         }

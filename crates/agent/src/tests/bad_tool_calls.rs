@@ -94,7 +94,7 @@ async fn last_tool_calls_are_the_excess() {
         (message.role, message.scope),
         (Role::Tool, MessageScope::Shared)
     );
-    assert_eq!(message.metadata["not_executed"], true);
+    assert_eq!(message.metadata.get("not_executed"), Some(true.into()));
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn excess_sub_agents_are_not_called() {
     assert_paired(&harness.requests_of("orchestrator")[1]);
     let message = harness.recorder.messages().swap_remove(0);
     assert_eq!(message.scope, MessageScope::Private);
-    assert_eq!(message.metadata["not_executed"], true);
+    assert_eq!(message.metadata.get("not_executed"), Some(true.into()));
 }
 
 /// A script that calls the sub-agent shop alone; `SHOP` is replaced by its rules.
@@ -152,7 +152,7 @@ async fn sub_agent_tool_calls_are_limited_privately() {
     let messages = harness.recorder.messages();
     let declined = messages
         .iter()
-        .filter(|messages| messages.metadata.contains_key("not_executed"));
+        .filter(|messages| messages.metadata.get("not_executed").is_some());
     let scopes: Vec<&MessageScope> = declined.map(|messages| &messages.scope).collect();
     let own = MessageScope::Agent("shop".into());
     assert_eq!(scopes, [&own, &own]);

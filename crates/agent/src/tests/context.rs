@@ -15,7 +15,7 @@ use turnwire_tool::{ToolContext, ToolInvocation};
 
 use super::pack_harness::{PackHarness, TestTool, words};
 use super::turn_harness::message;
-use crate::resources::message_metadata::not_executed;
+use crate::resources::message_metadata::mark_not_executed;
 
 /// A script that calls the sub-agent rewards.
 const REWARDS: &str = "
@@ -123,7 +123,7 @@ async fn prior_context_is_given_on_a_switch_only() {
     // One that was not executed was not asked: the turn was another's.
     let mut dropped = turn(9, "both?", "ask_shop", "Half.");
     let mut refused = asks(9, 98, "ask_rewards");
-    refused[1].metadata.extend([not_executed()]);
+    mark_not_executed(&mut refused[1].metadata);
     dropped.extend(refused);
     let cases = cases
         .into_iter()

@@ -181,7 +181,7 @@ async fn private_message_names_its_owner_and_scope() {
                 kind,
                 message.role,
                 message.scope,
-                Value::Object(message.metadata),
+                Value::Object(message.metadata.to_map()),
             )
         })
         .collect();

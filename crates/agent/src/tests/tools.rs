@@ -25,7 +25,7 @@ fn result(message: u128, tool_use: u128, content: Value, is_error: bool) -> NewM
             content,
             is_error,
         }],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         scope: MessageScope::Shared,
     }
 }

@@ -230,7 +230,7 @@ pub(super) fn input() -> TurnInput {
         },
         locale: "en".into(),
         content: vec![ContentBlock::text("hi")],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         location: None,
         episode_id: EpisodeId(Ulid(3)),
         trace: None,
@@ -252,6 +252,6 @@ pub(super) fn message(turn: u128, role: Role, content: Vec<ContentBlock>) -> Mes
         stop_reason: None,
         usage: None,
         created_at: Timestamp::default(),
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
     }
 }

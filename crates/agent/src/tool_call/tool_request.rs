@@ -14,7 +14,7 @@ use turnwire_tool::ToolFailure;
 use super::tool_result::{stored_message, tool_result};
 use crate::resources::agent_context::{AgentContext, EmitResult, ModelMessages};
 use crate::resources::agent_resources::AgentResources;
-use crate::resources::message_metadata::not_executed;
+use crate::resources::message_metadata::mark_not_executed;
 
 /// The result of a tool call whose input cannot be read.
 pub(crate) const BROKEN_INPUT: &str =
@@ -118,7 +118,7 @@ pub(crate) async fn emit_declined(
         error_class,
         called: false,
     };
-    message.metadata.extend([not_executed()]);
+    mark_not_executed(&mut message.metadata);
     let emission = Emission {
         message: Some(message),
         ..Emission::new(actor, Body::ToolFailed(failed))

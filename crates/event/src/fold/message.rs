@@ -1,6 +1,6 @@
 //! A streaming message: its blocks, and the cuts that record which delta added what.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::body::stream::MessageComplete;
 use crate::body::{Body, family};
@@ -9,6 +9,7 @@ use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::fold::cut::{CutKind, DeltaCut};
 use crate::fold::input::parse_input;
 use crate::id::{MessageId, SessionId, ToolUseId, TurnId};
+use crate::json_object::JsonObject;
 use crate::message::{Message, MessageStatus, Role};
 use crate::position::Position;
 use crate::row::{FinishedMessage, StoredMessage};
@@ -245,7 +246,7 @@ impl MessageFold {
             stop_reason: None,
             usage: None,
             created_at: self.started_at,
-            metadata: Map::new(),
+            metadata: JsonObject::default(),
         }
     }
 

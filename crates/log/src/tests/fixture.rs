@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Map;
 use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::code::{OnDisconnect, TurnKind};
 use turnwire_event::row::{PlacedChange, RowChange, SessionRow, TurnSettings};
@@ -31,7 +30,7 @@ pub(crate) fn session_row(id: u128, principal: &str) -> SessionRow {
         owner: owner(principal),
         parent: None,
         workspace_path: None,
-        metadata: Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         episode_id: EpisodeId(Ulid(id)),
         active_model: "scripted:default".into(),
         routing_policy_version: "1".into(),

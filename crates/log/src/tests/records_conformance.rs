@@ -61,7 +61,7 @@ fn pages_end_where_their_bytes_are_used_up(store: &dyn Store) {
             1_000
         };
         row.workspace_path = Some("p".repeat(path_bytes));
-        row.metadata.insert("m".into(), "x".repeat(100_000).into());
+        row.metadata.set("m", &"x".repeat(100_000).into());
         append.rows = vec![builder.placed(RowChange::SessionPut(Box::new(row)))];
         store.append(&[append]).expect("an append");
     }
@@ -88,7 +88,7 @@ fn pages_end_where_their_bytes_are_used_up(store: &dyn Store) {
         .session(SessionId(Ulid(1)))
         .expect("a read")
         .expect("a session");
-    assert_eq!(whole.metadata.len(), 1);
+    assert_eq!(whole.metadata.to_map().len(), 1);
     assert_eq!(
         whole.workspace_path.map(|path| path.len()),
         Some(LISTED_PATH_BYTES_MAX + 1)

@@ -316,7 +316,7 @@ pub(crate) fn rendered() -> Emission {
             id: MessageId(Ulid(8)),
             role: Role::Tool,
             content: Vec::new(),
-            metadata: serde_json::Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             scope: MessageScope::Shared,
         }),
         ..Emission::new(Actor::tool("render_card"), body)

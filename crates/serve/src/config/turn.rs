@@ -1,5 +1,7 @@
 //! Turns: how long one may take, how many may wait, how long a submit can be repeated.
 
+use turnwire_wire::rest::content::BLOCKS_READ_MAX;
+
 use super::setting::{list, number, section};
 
 section! {
@@ -29,6 +31,10 @@ section! {
         /// Maximum number of queued turns of one principal, in all of its sessions. The next one gets
         /// 429.
         queued_max_per_owner: usize = "256", number(1..=1_000_000);
+        /// Maximum number of content blocks in a message: a client that sends paragraphs or quotes as
+        /// blocks has some dozens. Each block costs about 1 KB while the turn runs: 1,000 are 1 MB, as
+        /// much as the text of the largest message.
+        message_blocks_max: usize = "1000", number(1..=BLOCKS_READ_MAX as u64);
         /// Lifetime of an `Idempotency-Key`: one day, so that a client that was offline overnight
         /// finds its turn.
         key_ttl_s: u64 = "86400", number(1..=31_536_000);

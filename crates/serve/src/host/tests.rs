@@ -66,7 +66,7 @@ fn input() -> TurnInput {
         },
         locale: "en".into(),
         content: vec![ContentBlock::text("hi")],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         location: None,
         episode_id: EpisodeId(Ulid(3)),
         trace: None,

@@ -2,18 +2,19 @@
 
 use axum::http::HeaderMap;
 use serde::Serialize;
-use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use turnwire_event::TraceContext;
 use turnwire_event::code::OnDisconnect;
-use turnwire_session::{DisconnectScope, IdempotencyKey, SubmitRequest};
-use turnwire_wire::budget::json_bytes;
+use turnwire_event::{JsonObject, TraceContext};
+use turnwire_session::{DisconnectScope, IdempotencyKey, LISTED_PATH_BYTES_MAX, SubmitRequest};
 use turnwire_wire::pc3::WireVersion;
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::LOCATION_CHARS_MAX;
-use turnwire_wire::rest::content::InvalidContent;
+use turnwire_wire::rest::content::{
+    InvalidContent, METADATA_READ_BYTES_MAX, MessageInput, MetadataInput,
+};
 use turnwire_wire::rest::turn::{DISCONNECT_GRACE_MS_MAX, TurnSubmit};
 
+use crate::config::ServerConfig;
 use crate::error::RequestFault;
 use crate::request::header::single_value;
 use crate::request::locale;
@@ -70,13 +71,33 @@ pub(crate) fn key<T: Serialize>(
     }))
 }
 
-/// Refuses metadata that has more than `bytes_max` bytes as JSON.
-pub(crate) fn check_metadata(
-    metadata: Option<&Map<String, Value>>,
+// Metadata that the setting allows is kept while it is read.
+const _: () = assert!(LISTED_PATH_BYTES_MAX <= METADATA_READ_BYTES_MAX);
+
+/// The metadata of a request, empty if absent; refused above `bytes_max` bytes as JSON.
+pub(crate) fn metadata(
+    input: Option<MetadataInput>,
     bytes_max: usize,
+) -> Result<JsonObject, RequestFault> {
+    let object = input.map_or(Ok(JsonObject::default()), |input| input.up_to(bytes_max));
+    object.map_err(|object| RequestFault::oversized("metadata", object.bytes, bytes_max))
+}
+
+/// Refuses metadata and messages above the limits of `config`, before their [`key`] is computed:
+/// parsed values take many times the bytes of their text.
+pub(crate) fn check_sizes(
+    message: &MessageInput,
+    metadata: Option<&MetadataInput>,
+    config: &ServerConfig,
 ) -> Result<(), RequestFault> {
-    let bytes = metadata.map_or(0, json_bytes);
-    RequestFault::check_bytes("metadata", bytes, bytes_max)
+    let bytes = metadata.map_or(0, MetadataInput::bytes);
+    RequestFault::check_bytes("metadata", bytes, config.session.metadata_max_bytes)?;
+    let (count, max) = (message.block_count(), config.turn.message_blocks_max);
+    if count > max {
+        let rule = format!("has {count} blocks and may have {max}");
+        return Err(RequestFault::invalid("message", rule).with("limit_blocks", max));
+    }
+    Ok(())
 }
 
 /// The [`SubmitRequest`] of a body, or what is wrong with it. Without `on_disconnect`, a turn that is
@@ -87,6 +108,7 @@ pub(crate) fn checked(
     headers: &HeaderMap,
     trace: Option<TraceContext>,
     version: WireVersion,
+    metadata_bytes_max: usize,
 ) -> Result<SubmitRequest, RequestFault> {
     let locale = locale::chosen(submit.locale, headers)?;
     let disconnect_grace_ms = submit.disconnect_grace_ms.unwrap_or(0);
@@ -103,10 +125,13 @@ pub(crate) fn checked(
             return Err(RequestFault::invalid("dm_type", rule));
         }
     }
+    let metadata = metadata(submit.metadata, metadata_bytes_max)?;
     let content = submit.message.content().map_err(|bad| {
         let detail = format!("{bad}.");
         match bad {
-            InvalidContent::Empty | InvalidContent::Invalid { .. } => {
+            InvalidContent::Empty
+            | InvalidContent::TooManyBlocks { .. }
+            | InvalidContent::Invalid { .. } => {
                 RequestFault::new(Code::InvalidRequest, detail).with("field", "message")
             }
             InvalidContent::Unsupported { kind, .. } => {
@@ -129,7 +154,7 @@ pub(crate) fn checked(
         trace,
         on_busy: submit.on_busy.unwrap_or_default(),
         wire_version: version.to_string(),
-        metadata: submit.metadata.unwrap_or_default(),
+        metadata,
         location: submit.location,
         disconnect_scope,
         origin: submit.origin.unwrap_or_default(),
@@ -140,7 +165,8 @@ pub(crate) fn checked(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::config::SettingSources;
+    use serde_json::{Value, json};
     use turnwire_wire::rest::chat::ChatRequest;
 
     fn sha(body: Value) -> [u8; 32] {
@@ -161,6 +187,38 @@ mod tests {
             "message": [{"text": "hi", "type": "text"}]});
         assert_eq!(sha(one.clone()), sha(other));
         assert_ne!(sha(one), sha(json!({"message": "hi"})));
+    }
+
+    #[test]
+    fn sizes_are_refused_with_their_limits() {
+        let sources = SettingSources {
+            home: Some("/nonexistent/turnwire".into()),
+            ..SettingSources::default()
+        };
+        let mut config = ServerConfig::load(&sources).expect("defaults");
+        config.session.metadata_max_bytes = 64;
+        config.turn.message_blocks_max = 2;
+        let checked = |body: Value| {
+            let body: ChatRequest = serde_json::from_value(body).expect("a chat");
+            check_sizes(&body.message, body.metadata.as_ref(), &config)
+        };
+        let block = json!({"type": "text", "text": "a"});
+        let labelled = |bytes: usize| json!({"m": "x".repeat(bytes - 8)});
+        let allowed = json!({"message": vec![block.clone(); 2], "metadata": labelled(64)});
+        assert_eq!(checked(allowed), Ok(()));
+        for bytes in [65, 100_000] {
+            let refused = RequestFault::oversized("metadata", bytes, 64);
+            let body = json!({"message": "a", "metadata": labelled(bytes)});
+            assert_eq!(checked(body), Err(refused.clone()));
+            let input = serde_json::from_value(labelled(bytes)).expect("an object");
+            assert_eq!(metadata(Some(input), 64), Err(refused));
+        }
+        for count in [3, 38_001] {
+            let rule = format!("has {count} blocks and may have 2");
+            let refused = RequestFault::invalid("message", rule).with("limit_blocks", 2);
+            let body = json!({"message": vec![block.clone(); count]});
+            assert_eq!(checked(body), Err(refused));
+        }
     }
 
     #[test]

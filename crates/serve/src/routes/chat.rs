@@ -40,8 +40,7 @@ async fn ask(
 ) -> Result<Response, RequestFault> {
     let submitted_at = Instant::now();
     let permit = turn_stream::permit(&state, &owner)?;
-    let metadata_max_bytes = state.config.session.metadata_max_bytes;
-    submit::check_metadata(body.metadata.as_ref(), metadata_max_bytes)?;
+    submit::check_sizes(&body.message, body.metadata.as_ref(), &state.config)?;
     let version = submit::version(&headers)?;
     let key = submit::key(&headers, ROUTE, &body)?;
     let session = body.session_id.clone();
@@ -63,6 +62,7 @@ async fn ask(
         &headers,
         trace.for_turn(),
         own_version,
+        state.config.session.metadata_max_bytes,
     )?;
     let target = match session {
         None => SubmitTarget::New(NewSession::default()),

@@ -35,12 +35,12 @@ async fn create(
     JsonBody(body): JsonBody<SessionCreate>,
 ) -> Result<Response, RequestFault> {
     let bytes_max = config.session.metadata_max_bytes;
-    submit::check_metadata(body.metadata.as_ref(), bytes_max)?;
+    let metadata = submit::metadata(body.metadata, bytes_max)?;
     let path_bytes = body.workspace_path.as_ref().map_or(0, String::len);
     RequestFault::check_bytes("workspace_path", path_bytes, bytes_max)?;
     let new = NewSession {
         workspace_path: body.workspace_path,
-        metadata: body.metadata.unwrap_or_default(),
+        metadata,
     };
     let session = writer.create(&owner, new).await?;
     let created = SessionCreatedBody {

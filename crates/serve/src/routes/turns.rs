@@ -33,11 +33,8 @@ async fn submit(
     headers: HeaderMap,
     JsonBody(body): JsonBody<TurnSubmit>,
 ) -> Result<Response, RequestFault> {
+    submit::check_sizes(&body.message, body.metadata.as_ref(), &state.config)?;
     let key = submit::key(&headers, ROUTE, &body)?;
-    submit::check_metadata(
-        body.metadata.as_ref(),
-        state.config.session.metadata_max_bytes,
-    )?;
     let version = submit::version(&headers)?.unwrap_or_else(|| state.wire_version(&owner));
     let turn = submit::checked(
         body,
@@ -45,6 +42,7 @@ async fn submit(
         &headers,
         trace.for_turn(),
         version,
+        state.config.session.metadata_max_bytes,
     )?;
     let submitter = state.service.submitter();
     let target = SubmitTarget::Existing(id);
@@ -96,7 +94,7 @@ mod tests {
         let body = serde_json::from_value(body).expect("a body");
         let headers = HeaderMap::new();
         let scope = DisconnectScope::Session;
-        submit::checked(body, scope, &headers, None, WireVersion::V05)
+        submit::checked(body, scope, &headers, None, WireVersion::V05, 16_384)
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub(crate) fn memory_bytes(message: &Message) -> usize {
     let state = state
         .values()
         .map(|value| MAP_ENTRY_BYTES + value_bytes(value));
-    size_of::<Message>() + content + map_bytes(&message.metadata) + state.sum::<usize>()
+    size_of::<Message>() + content + message.metadata.as_json().len() + state.sum::<usize>()
 }
 
 fn block_bytes(block: &ContentBlock) -> usize {

@@ -102,7 +102,7 @@ fn resumed_turn(message: &Message) -> Option<TurnId> {
     if message.role != Role::User || !message.content.is_empty() {
         return None;
     }
-    message.metadata.get(RESUMES)?.as_str()?.parse().ok()
+    message.metadata.get_str(RESUMES)?.parse().ok()
 }
 
 /// Groups messages by turn. The message of a turn that was withdrawn while another ran stands
@@ -144,7 +144,7 @@ mod tests {
             stop_reason: None,
             usage: None,
             created_at: Timestamp::from_millis(0),
-            metadata: serde_json::Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
         }
     }
 
@@ -221,7 +221,7 @@ mod tests {
                     let mut message = message(at as u128, *turn, *role);
                     if at == 2 {
                         let paused = TurnId(Ulid(1)).to_string();
-                        message.metadata.insert(RESUMES.to_owned(), paused.into());
+                        message.metadata.set(RESUMES, &paused.into());
                         message.content.clone_from(&content);
                     }
                     with_size(message)

@@ -157,7 +157,7 @@ impl SessionServices {
             parent: None,
             agent: None,
             workspace_path: None,
-            metadata: serde_json::Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             episode_id: EpisodeId(self.id_generator.ulid()),
             active_model: self.options.default_model.clone(),
             routing_policy_version: self.routing_policy.lock().version.clone(),

@@ -1,9 +1,9 @@
 //! The request to run a turn, its target, and the answer to its caller.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
-use turnwire_event::{ContentBlock, Position, SessionId, TraceContext, TurnId};
+use turnwire_event::{ContentBlock, JsonObject, Position, SessionId, TraceContext, TurnId};
 
 /// The clients whose disconnect cancels a turn with [`OnDisconnect::Cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct SubmitRequest {
     /// The version of the chat wire that streams of the turn speak; opaque to this crate.
     pub wire_version: String,
     /// Client data, stored with the message.
-    pub metadata: Map<String, Value>,
+    pub metadata: JsonObject,
     /// The person's location as the client reports it, stored with the message.
     pub location: Option<String>,
     /// The clients whose disconnect counts.
@@ -68,7 +68,7 @@ impl SubmitRequest {
             trace: None,
             on_busy: OnBusy::Reject,
             wire_version: String::new(),
-            metadata: Map::new(),
+            metadata: JsonObject::default(),
             location: None,
             disconnect_scope: DisconnectScope::Session,
             origin: Origin::Chat,
@@ -97,10 +97,10 @@ impl SubmitRequest {
     }
 
     /// The metadata of the person's message: that of the client, and the location.
-    pub(crate) fn message_metadata(&self) -> Map<String, Value> {
+    pub(crate) fn message_metadata(&self) -> JsonObject {
         let mut metadata = self.metadata.clone();
         if let Some(location) = &self.location {
-            metadata.insert("location".to_owned(), Value::from(location.as_str()));
+            metadata.set("location", &Value::from(location.as_str()));
         }
         metadata
     }
@@ -112,7 +112,7 @@ pub struct NewSession {
     /// The working folder of its tools.
     pub workspace_path: Option<String>,
     /// Client data, stored with the session.
-    pub metadata: Map<String, Value>,
+    pub metadata: JsonObject,
 }
 
 /// The session that a turn is submitted to.

@@ -134,7 +134,7 @@ impl TurnProgress {
             stop_reason: Some(row.stop_reason),
             usage: Some(row.usage),
             created_at: row.started_at,
-            metadata: serde_json::Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             provider_state: row.provider_state.clone(),
         });
     }

@@ -91,7 +91,7 @@ fn request_approvals(turn: &TurnContext, id: &str) -> (ToolUseId, InvocationId) 
         id: MessageId(SystemIdGenerator.ulid()),
         role: Role::Assistant,
         content: vec![ContentBlock::text("inner")],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         scope: MessageScope::Agent(id.into()),
     });
     turn.emitter.emit(answer).expect("accepted");

@@ -58,7 +58,7 @@ async fn queued_turn_keeps_its_request_after_a_crash() {
         locale: "de-AT".into(),
         trace: Some(trace.clone()),
         wire_version: "0.4".into(),
-        metadata: metadata.as_object().cloned().expect("an object"),
+        metadata: metadata.as_object().cloned().expect("an object").into(),
         location: Some("Graz".into()),
         ..request_on_busy(OnBusy::Enqueue, "2")
     };
@@ -81,7 +81,7 @@ async fn queued_turn_keeps_its_request_after_a_crash() {
     assert_eq!((input.turn_id, input.locale.as_str()), (turn, "de-AT"));
     assert_eq!(input.location.as_deref(), Some("Graz"));
     assert_eq!(input.turn_timeout, Duration::from_secs(90), "D-82");
-    assert_eq!(serde_json::Value::Object(input.metadata), metadata);
+    assert_eq!(serde_json::json!(input.metadata), metadata);
     let mut starts = events.iter().filter(|e| e.turn_id == Some(turn));
     let start = starts.next().expect("a start");
     assert_eq!(start.trace, Some(trace));
@@ -95,7 +95,7 @@ async fn queued_turn_keeps_its_request_after_a_crash() {
         .await
         .expect("messages");
     let metadata_row = messages.iter().find(|message| message.turn_id == turn);
-    let metadata_row = serde_json::Value::Object(metadata_row.expect("a message").metadata.clone());
+    let metadata_row = serde_json::json!(metadata_row.expect("a message").metadata);
     assert_eq!(
         metadata_row,
         serde_json::json!({"client": {"theme": "dark"}, "location": "Graz"})

@@ -28,7 +28,7 @@ fn with_keys(dir: &std::path::Path, keys: usize) {
         owner: owner("local"),
         parent: None,
         workspace_path: None,
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         episode_id: EpisodeId(Ulid(1)),
         active_model: "m".into(),
         routing_policy_version: "1".into(),

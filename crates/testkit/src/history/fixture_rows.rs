@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnwire_event::{Body, ContentBlock, Message, MessageId, Role, StopReason, TurnId, Ulid};
 
 use super::fixture::SessionFixture;
@@ -25,7 +25,7 @@ pub(super) fn message_rows(fixture: &SessionFixture, up_to: usize) -> Vec<Messag
             stop_reason: None,
             usage: None,
             created_at: event.timestamp,
-            metadata: Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
         };
         match &event.body {
             Body::TurnStarted(started) => {

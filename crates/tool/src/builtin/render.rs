@@ -10,7 +10,7 @@ mod selection;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
 use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
 use turnwire_event::code::ToolType;
@@ -145,7 +145,7 @@ impl RenderTool {
             id: MessageId(self.id_generator.ulid()),
             role: Role::Tool,
             content: vec![block],
-            metadata: Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             scope: MessageScope::Shared,
         });
         let emission = Emission {

@@ -1,12 +1,11 @@
 //! `/chat/stream`: one turn whose response is its own stream, in a given or a new session.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 #[cfg(feature = "schema")]
 use turnwire_event::SessionId;
 use turnwire_event::code::{OnBusy, OnDisconnect};
 
-use super::content::MessageInput;
+use super::content::{MessageInput, MetadataInput};
 use super::integer;
 pub use super::turn::LOCATION_CHARS_MAX;
 #[cfg(feature = "schema")]
@@ -37,7 +36,7 @@ pub struct ChatRequest {
     pub location: Option<String>,
     /// Any data of the client, stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<MetadataInput>,
     /// What happens when the client disconnects; `cancel` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_disconnect: Option<OnDisconnect>,

@@ -1,26 +1,36 @@
 //! The message of a turn: a string, or a list of content blocks (only text so far).
 //!
-//! Blocks stay JSON until they are checked, so that a block type that no model supports is
-//! distinguished from an invalid block.
+//! Blocks are checked while they are read, and only their texts are kept. Nothing is kept of a list
+//! that has too many blocks or an invalid one.
+
+mod metadata;
 
 #[cfg(feature = "schema")]
 use std::borrow::Cow;
 
 #[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 use turnwire_event::ContentBlock;
 
+pub use metadata::{METADATA_READ_BYTES_MAX, MetadataInput};
+
+/// The most blocks that are kept while a message is read. Servers may be set to accept fewer.
+pub const BLOCKS_READ_MAX: usize = 10_000;
+
+/// The most characters of a client's text in an [`InvalidContent`].
+const ECHO_CHARS_MAX: usize = 64;
+
 /// The `message` of a request, before it is checked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum MessageInput {
     /// One plain text block.
     Text(String),
-    /// Content blocks that are not checked yet.
-    Blocks(Vec<Value>),
+    /// The texts of text blocks, at most [`BLOCKS_READ_MAX`].
+    Blocks(Vec<String>),
+    /// Blocks that no server accepts.
+    Invalid(InvalidContent),
 }
 
 /// The reason why a message is rejected.
@@ -29,6 +39,12 @@ pub enum InvalidContent {
     /// The message has no block, or a block has no visible text.
     #[error("message is empty")]
     Empty,
+    /// The message has more blocks than the server accepts.
+    #[error("message has {count} blocks")]
+    TooManyBlocks {
+        /// The number of blocks.
+        count: usize,
+    },
     /// The type of a block is not supported.
     #[error("message[{index}] is a {kind:?} block; only \"text\" blocks are taken")]
     Unsupported {
@@ -56,45 +72,44 @@ pub enum InvalidContent {
 }
 
 impl MessageInput {
+    /// The number of blocks that the request has; 0 if one of them is invalid.
+    pub fn block_count(&self) -> usize {
+        match self {
+            Self::Text(_) => 1,
+            Self::Blocks(texts) => texts.len(),
+            Self::Invalid(InvalidContent::TooManyBlocks { count }) => *count,
+            Self::Invalid(_) => 0,
+        }
+    }
+
     /// Checks the message and returns its blocks, or the [`InvalidContent`] of the first invalid one.
     pub fn content(self) -> Result<Vec<ContentBlock>, InvalidContent> {
-        let blocks = match self {
-            Self::Text(text) => vec![ContentBlock::text(text)],
-            Self::Blocks(blocks) => blocks
-                .into_iter()
-                .enumerate()
-                .map(|(at, block)| check_block(at, block))
-                .collect::<Result<_, _>>()?,
+        let texts = match self {
+            Self::Text(text) => vec![text],
+            Self::Blocks(texts) => texts,
+            Self::Invalid(invalid) => return Err(invalid),
         };
-        let is_blank = |block: &ContentBlock| block.as_text().is_some_and(|t| t.trim().is_empty());
-        if blocks.is_empty() || blocks.iter().any(is_blank) {
+        if texts.is_empty() || texts.iter().any(|text| text.trim().is_empty()) {
             return Err(InvalidContent::Empty);
         }
-        Ok(blocks)
+        Ok(texts.into_iter().map(ContentBlock::text).collect())
     }
 }
 
-fn check_block(at: usize, block: Value) -> Result<ContentBlock, InvalidContent> {
-    let invalid = |why| InvalidContent::Invalid { at, reason: why };
-    let Value::Object(mut fields) = block else {
-        return Err(invalid("it is no object"));
-    };
-    match fields.remove("type") {
-        Some(Value::String(kind)) if kind == "text" => {}
-        Some(Value::String(kind)) => {
-            let kind = kind.chars().take(64).collect();
-            return Err(InvalidContent::Unsupported { index: at, kind });
+impl Serialize for MessageInput {
+    /// Writes the message as a request has it; null for [`MessageInput::Invalid`].
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        enum InputBlock<'a> {
+            Text { text: &'a str },
         }
-        Some(_) | None => return Err(invalid("type must be a string")),
-    }
-    let Some(Value::String(text)) = fields.remove("text") else {
-        return Err(invalid("text must be a string"));
-    };
-    match fields.into_iter().next() {
-        None => Ok(ContentBlock::Text { text }),
-        Some((field, _)) => {
-            let field = field.chars().take(64).collect();
-            Err(InvalidContent::UnknownField { at, field })
+        match self {
+            Self::Text(text) => text.serialize(serializer),
+            Self::Blocks(texts) => {
+                serializer.collect_seq(texts.iter().map(|text| InputBlock::Text { text }))
+            }
+            Self::Invalid(_) => serializer.serialize_none(),
         }
     }
 }
@@ -115,6 +130,7 @@ impl JsonSchema for MessageInput {
                 {
                     "type": "array",
                     "minItems": 1,
+                    "maxItems": BLOCKS_READ_MAX,
                     "items": {
                         "type": "object",
                         "properties": { "type": { "const": "text" }, "text": non_blank },
@@ -130,39 +146,207 @@ impl JsonSchema for MessageInput {
 impl<'de> Deserialize<'de> for MessageInput {
     // Written by hand: the error of a derived untagged enum does not name the expected types.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InputVisitor;
+        deserializer.deserialize_any(InputVisitor)
+    }
+}
 
-        impl<'de> Visitor<'de> for InputVisitor {
-            type Value = MessageInput;
+struct InputVisitor;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a string or a list of content blocks")
-            }
+impl<'de> Visitor<'de> for InputVisitor {
+    type Value = MessageInput;
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<MessageInput, E> {
-                Ok(MessageInput::Text(text.to_owned()))
-            }
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a string or a list of content blocks")
+    }
 
-            fn visit_string<E: de::Error>(self, text: String) -> Result<MessageInput, E> {
-                Ok(MessageInput::Text(text))
-            }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<MessageInput, E> {
+        Ok(MessageInput::Text(text.to_owned()))
+    }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MessageInput, A::Error> {
-                let mut blocks = Vec::new();
-                while let Some(block) = seq.next_element()? {
-                    blocks.push(block);
+    fn visit_string<E: de::Error>(self, text: String) -> Result<MessageInput, E> {
+        Ok(MessageInput::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<MessageInput, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(block) = seq.next_element::<BlockFields>()? {
+            match block.text(texts.len()) {
+                Ok(text) if texts.len() < BLOCKS_READ_MAX => texts.push(text),
+                Ok(_) => {
+                    let count = texts.len() + 1 + skip_rest(&mut seq)?;
+                    let invalid = InvalidContent::TooManyBlocks { count };
+                    return Ok(MessageInput::Invalid(invalid));
                 }
-                Ok(MessageInput::Blocks(blocks))
+                Err(invalid) => {
+                    skip_rest(&mut seq)?;
+                    return Ok(MessageInput::Invalid(invalid));
+                }
             }
         }
+        Ok(MessageInput::Blocks(texts))
+    }
+}
 
-        deserializer.deserialize_any(InputVisitor)
+/// Skips the remaining elements and returns their number.
+fn skip_rest<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<usize, A::Error> {
+    let mut count = 0;
+    while seq.next_element::<IgnoredAny>()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The visits of values without parts, all with the same result.
+macro_rules! visit_scalars_as {
+    ($result:expr) => {
+        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+            Ok($result)
+        }
+
+        fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($result)
+        }
+
+        fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
+            Ok($result)
+        }
+
+        fn visit_u64<E: de::Error>(self, _: u64) -> Result<Self::Value, E> {
+            Ok($result)
+        }
+
+        fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
+            Ok($result)
+        }
+    };
+}
+
+/// An element of the list, reduced to what its check needs. A block type that no model supports is
+/// distinguished from an invalid block.
+enum BlockFields {
+    Object {
+        kind: StringField,
+        text: StringField,
+        /// The first field that no block has, cut.
+        unknown: Option<String>,
+    },
+    /// Any other value.
+    NotObject,
+}
+
+impl BlockFields {
+    /// The text of the block with the index `at`.
+    fn text(self, at: usize) -> Result<String, InvalidContent> {
+        let invalid = |reason| InvalidContent::Invalid { at, reason };
+        let Self::Object {
+            kind,
+            text,
+            unknown,
+        } = self
+        else {
+            return Err(invalid("it is no object"));
+        };
+        let kind = kind.0.ok_or_else(|| invalid("type must be a string"))?;
+        if kind != "text" {
+            let kind = kind.chars().take(ECHO_CHARS_MAX).collect();
+            return Err(InvalidContent::Unsupported { index: at, kind });
+        }
+        let text = text.0.ok_or_else(|| invalid("text must be a string"))?;
+        match unknown {
+            None => Ok(text),
+            Some(field) => Err(InvalidContent::UnknownField { at, field }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for BlockFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BlockVisitor)
+    }
+}
+
+struct BlockVisitor;
+
+impl<'de> Visitor<'de> for BlockVisitor {
+    type Value = BlockFields;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a content block")
+    }
+
+    visit_scalars_as!(BlockFields::NotObject);
+
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<BlockFields, E> {
+        Ok(BlockFields::NotObject)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<BlockFields, A::Error> {
+        skip_rest(&mut seq)?;
+        Ok(BlockFields::NotObject)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BlockFields, A::Error> {
+        let (mut kind, mut text, mut unknown) = (StringField(None), StringField(None), None);
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                "type" => kind = map.next_value()?,
+                "text" => text = map.next_value()?,
+                _ => {
+                    unknown = unknown.or_else(|| Some(name.chars().take(ECHO_CHARS_MAX).collect()));
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(BlockFields::Object {
+            kind,
+            text,
+            unknown,
+        })
+    }
+}
+
+/// The value of a field if it is a string.
+struct StringField(Option<String>);
+
+impl<'de> Deserialize<'de> for StringField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StringVisitor)
+    }
+}
+
+struct StringVisitor;
+
+impl<'de> Visitor<'de> for StringVisitor {
+    type Value = StringField;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a string")
+    }
+
+    visit_scalars_as!(StringField(None));
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<StringField, E> {
+        Ok(StringField(Some(text.to_owned())))
+    }
+
+    fn visit_string<E: de::Error>(self, text: String) -> Result<StringField, E> {
+        Ok(StringField(Some(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<StringField, A::Error> {
+        skip_rest(&mut seq)?;
+        Ok(StringField(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StringField, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(StringField(None))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -170,6 +354,12 @@ mod tests {
         serde_json::from_value::<MessageInput>(message)
             .expect("an input")
             .content()
+    }
+
+    /// The JSON of a message of `count` blocks.
+    fn message_of(count: usize) -> String {
+        let blocks = vec![r#"{"type":"text","text":"a"}"#; count];
+        format!("[{}]", blocks.join(","))
     }
 
     #[test]
@@ -199,7 +389,9 @@ mod tests {
         }
         for (message, why) in [
             (json!(["hi"]), "it is no object"),
+            (json!([[1, {}]]), "it is no object"),
             (json!([{}]), "type must be a string"),
+            (json!([{"type": {"text": "text"}}]), "type must be a string"),
             (json!([{"type": "text"}]), "text must be a string"),
             (
                 json!([{"type": "text", "text": null}]),
@@ -225,6 +417,41 @@ mod tests {
         let blank = json!([{"type": "text", "text": "a"}, {"type": "text", "text": ""}]);
         for message in [json!(""), json!(" \n"), json!([]), blank] {
             assert_eq!(content(message), Err(InvalidContent::Empty));
+        }
+    }
+
+    #[test]
+    fn blocks_are_bounded_while_they_are_read() {
+        let read =
+            |count| serde_json::from_str::<MessageInput>(&message_of(count)).expect("blocks");
+        for count in [0, 3, BLOCKS_READ_MAX, BLOCKS_READ_MAX + 1, 38_001] {
+            let input = read(count);
+            assert_eq!(input.block_count(), count);
+            if count > BLOCKS_READ_MAX {
+                let invalid = InvalidContent::TooManyBlocks { count };
+                assert_eq!(
+                    input,
+                    MessageInput::Invalid(invalid.clone()),
+                    "nothing is kept"
+                );
+                assert_eq!(input.content(), Err(invalid));
+            }
+        }
+        let invalid = format!("[7,{}", &message_of(38_001)[1..]);
+        let input: MessageInput = serde_json::from_str(&invalid).expect("blocks");
+        assert_eq!(input.block_count(), 0);
+        assert!(matches!(input, MessageInput::Invalid(_)), "nothing is kept");
+    }
+
+    #[test]
+    fn message_is_written_as_it_was_read() {
+        for message in [
+            json!("hi"),
+            json!([{"type": "text", "text": "hi"}]),
+            json!([]),
+        ] {
+            let input: MessageInput = serde_json::from_value(message.clone()).expect("an input");
+            assert_eq!(serde_json::to_value(input).expect("plain data"), message);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `/sessions`: creating, listing and attaching to sessions.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use turnwire_event::row::{SessionRow, TurnRow};
-use turnwire_event::{EpisodeId, SessionId, Timestamp};
+use turnwire_event::{EpisodeId, JsonObject, SessionId, Timestamp};
 
+use super::content::MetadataInput;
 use super::turn::TurnInfo;
 
 /// The request of `POST /sessions`.
@@ -17,7 +17,7 @@ pub struct SessionCreate {
     pub workspace_path: Option<String>,
     /// Any data of the creator, returned unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<MetadataInput>,
 }
 
 /// 201 of `POST /sessions`.
@@ -100,7 +100,7 @@ pub struct SessionAttached {
     #[serde(flatten)]
     pub session: SessionInfo,
     /// The data that the creator gave.
-    pub metadata: Map<String, Value>,
+    pub metadata: JsonObject,
     /// Opens one connection to the stream, once, within 60 s.
     pub attach_token: String,
     /// The URL of the stream, including the token.

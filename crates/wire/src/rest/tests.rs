@@ -21,7 +21,7 @@ fn session_row() -> SessionRow {
         },
         parent: None,
         workspace_path: Some("/w".into()),
-        metadata,
+        metadata: metadata.into(),
         episode_id: EpisodeId(Ulid(2)),
         active_model: "scripted:demo".into(),
         routing_policy_version: "builtin-1".into(),

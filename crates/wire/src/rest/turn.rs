@@ -6,7 +6,7 @@ use std::borrow::Cow;
 #[cfg(feature = "schema")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::row::TurnRow;
@@ -14,7 +14,7 @@ use turnwire_event::{
     EventType, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId,
 };
 
-use super::content::MessageInput;
+use super::content::{MessageInput, MetadataInput};
 use super::integer;
 
 /// The longest time that all clients may be disconnected before their turn is cancelled.
@@ -82,7 +82,7 @@ pub struct TurnSubmit {
     pub location: Option<String>,
     /// Any data of the client, stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<MetadataInput>,
     /// The origin of the turn if no person started it. Such a turn has no chat stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,

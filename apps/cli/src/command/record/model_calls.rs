@@ -274,7 +274,7 @@ impl<'s> CallReader<'s> {
             let id_in_message = messages.find_map(invocation_id);
             let found = started
                 .iter()
-                .find(|(_, _, id)| Some(&*id.to_string()) == id_in_message);
+                .find(|(_, _, id)| Some(id.to_string()) == id_in_message);
             calls.invocation_id = found.map(|(_, _, id)| *id);
         }
         for agent_index in 0..self.agent_calls.len() {
@@ -300,7 +300,7 @@ impl<'s> CallReader<'s> {
         let inputs: Vec<&StoredMessage> = inputs.collect();
         let id = calls.invocation_id.map(|id| id.to_string());
         let mut candidates = inputs.iter();
-        let input = candidates.find(|input| invocation_id(input) == id.as_deref());
+        let input = candidates.find(|input| invocation_id(input) == id);
         let text = input.map(|input| input.message.text()).unwrap_or_default();
         let earlier = inputs.iter();
         let earlier = earlier.take_while(|input| input.message.turn_id != calls.turn);
@@ -320,6 +320,6 @@ impl<'s> CallReader<'s> {
 }
 
 /// The invocation id in the metadata of a sub-agent's message.
-fn invocation_id(stored: &StoredMessage) -> Option<&str> {
-    stored.message.metadata.get("invocation_id")?.as_str()
+fn invocation_id(stored: &StoredMessage) -> Option<String> {
+    stored.message.metadata.get_str("invocation_id")
 }

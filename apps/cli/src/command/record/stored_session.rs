@@ -122,7 +122,7 @@ mod tests {
             },
             parent: None,
             workspace_path: None,
-            metadata: serde_json::Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             episode_id: EPISODE,
             active_model: "m".into(),
             routing_policy_version: "1".into(),

@@ -166,7 +166,7 @@ fn messages() -> Vec<Message> {
         stop_reason: None,
         usage: None,
         created_at: Timestamp::from_millis(0),
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
     };
     let result = ContentBlock::ToolResult {
         tool_use_id: TOOL,

@@ -28,7 +28,7 @@ pub(super) fn message(id: u128, role: Role, scope: MessageScope) -> RowChange {
         id: MessageId(Ulid(id)),
         role,
         content: vec![ContentBlock::text("hi")],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         scope,
     };
     RowChange::MessagePut(TurnId(Ulid(5)), new)

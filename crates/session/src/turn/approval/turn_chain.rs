@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use turnwire_event::body::turn::TurnStarted;
 use turnwire_event::code::{Origin, TurnKind};
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Body, Event, Message, Position, Role, Seq, SessionId, TurnId};
+use turnwire_event::{Body, Event, JsonObject, Message, Position, Role, Seq, SessionId, TurnId};
 use turnwire_log::{EventSelection, Log, MessageView, PageBounds, ReadError, ReadLimits, Store};
 
 use crate::error::Error;
@@ -200,7 +200,8 @@ fn inherited_request(
     started: Option<TurnStarted>,
     user_message: Option<&Message>,
 ) -> SubmitRequest {
-    let mut metadata = user_message.map_or_else(Map::new, |message| message.metadata.clone());
+    let mut metadata =
+        user_message.map_or_else(JsonObject::default, |message| message.metadata.clone());
     metadata.remove(RESUMES);
     let location = match metadata.remove("location") {
         Some(Value::String(location)) => Some(location),

@@ -184,7 +184,7 @@ fn opening_user_message(live: &LiveSession, pending: &PendingTurn) -> NewMessage
     let mut user = user_message(live, &pending.request);
     if let Some(resumed) = &pending.resumed {
         let paused = resumed.turn_id.to_string();
-        user.metadata.insert(RESUMES.to_owned(), paused.into());
+        user.metadata.set(RESUMES, &paused.into());
     }
     user
 }

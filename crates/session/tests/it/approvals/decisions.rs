@@ -117,7 +117,8 @@ async fn rejection_resumes_too_and_clients_read_its_message() {
         .collect();
     assert_eq!(silent.len(), 1);
     assert_eq!(silent[0].role, Role::User);
-    assert_eq!(silent[0].metadata["resumes"], turn.to_string());
+    let resumed_turn = silent[0].metadata.get_str("resumes");
+    assert_eq!(resumed_turn, Some(turn.to_string()));
 }
 
 #[tokio::test]

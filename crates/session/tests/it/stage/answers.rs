@@ -64,7 +64,7 @@ pub async fn approval_service(dir: &Path) -> (Arc<TurnRecorder>, SessionService)
 
 pub fn with_metadata(text: &str, metadata: &serde_json::Value) -> SubmitRequest {
     SubmitRequest {
-        metadata: metadata.as_object().cloned().expect("an object"),
+        metadata: metadata.as_object().cloned().expect("an object").into(),
         ..text_request(text)
     }
 }

@@ -45,13 +45,13 @@ async fn act(turn: TurnContext, recorder: &TurnRecorder) -> TurnOutcome {
     recorder.pasts.lock().push(history);
     recorder.inputs.lock().push(turn.input.clone());
     if let Some(resumed) = turn.input.resumed.clone() {
-        if turn.input.metadata.contains_key("hang") {
+        if turn.input.metadata.get("hang").is_some() {
             std::future::pending::<()>().await;
         }
         for answer in &resumed.answers {
             work(&turn, recorder, answer);
         }
-        return match turn.input.metadata.contains_key("again") {
+        return match turn.input.metadata.get("again").is_some() {
             true => request_approvals(&turn, 1),
             false => OK,
         };
@@ -181,7 +181,7 @@ fn result(tool_use_id: ToolUseId) -> NewMessage {
             content: json!("said"),
             is_error: false,
         }],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         scope: MessageScope::Shared,
     }
 }

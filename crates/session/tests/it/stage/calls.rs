@@ -109,7 +109,7 @@ pub fn call_as_sub_agent(
         id: message_id,
         role: Role::Assistant,
         content: vec![ContentBlock::text("to myself")],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         scope: MessageScope::Agent(agent.into()),
     });
     turn.emitter.emit(emission).expect("accepted");

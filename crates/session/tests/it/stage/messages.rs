@@ -16,7 +16,7 @@ pub fn new_message(role: Role, text: &str, scope: MessageScope) -> NewMessage {
         id: MessageId(SystemIdGenerator.ulid()),
         role,
         content: vec![ContentBlock::text(text)],
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         scope,
     }
 }

@@ -148,7 +148,7 @@ pub fn text_request(text: &str) -> SubmitRequest {
         trace: None,
         on_busy: OnBusy::Reject,
         wire_version: "0.5".into(),
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         location: None,
         disconnect_scope: DisconnectScope::Session,
         origin: turnwire_event::code::Origin::Chat,

@@ -148,7 +148,7 @@ async fn list_is_loading_then_loaded_and_stored() {
                 key: json!({"ids": [{"id": "OFF_2"}, {"id": "OFF_1"}]}),
                 items: Value::Array(items),
             }],
-            metadata: Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             scope: MessageScope::Shared,
         }),
     };

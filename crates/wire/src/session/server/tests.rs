@@ -1,6 +1,6 @@
 //! Server frames, compared byte for byte.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
     ContentBlock, EpisodeId, Epoch, EventFilter, EventType, MessageId, MessageStatus, Owner, Role,
@@ -31,7 +31,7 @@ fn row() -> SessionRow {
         },
         parent: None,
         workspace_path: None,
-        metadata: Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         episode_id: EpisodeId(Ulid(2)),
         active_model: "scripted:demo".into(),
         routing_policy_version: "2026-11-01".into(),
@@ -145,7 +145,7 @@ fn snapshot_has_session_messages_and_position() {
         stop_reason: None,
         usage: None,
         created_at: Timestamp::from_millis(5),
-        metadata: Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
     };
     let summary = SessionSummary::new(&row(), Some(TurnId(Ulid(9))));
     let messages = [message];

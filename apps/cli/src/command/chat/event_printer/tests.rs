@@ -197,7 +197,7 @@ fn repeated_message_continues_where_it_stopped() {
         stop_reason: None,
         usage: None,
         created_at: Timestamp::from_millis(1),
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
     };
     printer.catch_up(&message).expect("paper");
     printer.catch_up(&message).expect("paper");

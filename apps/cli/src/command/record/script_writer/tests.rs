@@ -35,7 +35,7 @@ fn message(content: Vec<ContentBlock>) -> StoredMessage {
             stop_reason: Some(StopReason::EndTurn),
             usage: None,
             created_at: Timestamp::from_millis(1_000),
-            metadata: serde_json::Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             provider_state: ProviderState::default(),
         },
         started: START,

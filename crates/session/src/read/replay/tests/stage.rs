@@ -80,7 +80,7 @@ impl ReplayStage {
             owner,
             parent: None,
             workspace_path: None,
-            metadata: serde_json::Map::new(),
+            metadata: turnwire_event::JsonObject::default(),
             episode_id: EpisodeId(Ulid(1)),
             active_model: "m".into(),
             routing_policy_version: "1".into(),

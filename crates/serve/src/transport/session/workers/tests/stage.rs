@@ -383,7 +383,7 @@ fn say(text: &str) -> SubmitRequest {
         trace: None,
         on_busy: OnBusy::Reject,
         wire_version: "0.5".into(),
-        metadata: serde_json::Map::new(),
+        metadata: turnwire_event::JsonObject::default(),
         location: None,
         disconnect_scope: DisconnectScope::Session,
         origin: Origin::Chat,
