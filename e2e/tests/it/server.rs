@@ -13,6 +13,7 @@ mod kills;
 mod life;
 mod limits;
 mod pages;
+mod request_memory;
 mod scans;
 mod schemathesis;
 mod tenant;
