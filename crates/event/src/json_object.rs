@@ -245,7 +245,7 @@ impl io::Write for BoundedText {
     }
 }
 
-/// Writes an object.
+/// Writes an object; other values are errors.
 struct ObjectVisitor<'a>(&'a mut BoundedText);
 
 impl<'de> Visitor<'de> for ObjectVisitor<'_> {

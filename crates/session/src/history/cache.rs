@@ -2,6 +2,7 @@
 //! has room: messages never change, so a turn that follows another in peace reads nothing.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::{Message, Position, SessionId};
@@ -33,7 +34,8 @@ struct CachedMessage {
 }
 
 impl CachedMessage {
-    fn new(message: Message) -> Self {
+    fn new(message: impl Into<Arc<Message>>) -> Self {
+        let message = message.into();
         let memory = memory_bytes(&message);
         let sized = with_size(message);
         Self { sized, memory }
@@ -126,7 +128,7 @@ impl HistoryCache {
     pub(crate) fn append_turn(
         &mut self,
         (from, upto): (Position, Position),
-        messages: Vec<Message>,
+        messages: Vec<Arc<Message>>,
         budget: HistoryBudget,
     ) {
         if self.upto == Some(from) {

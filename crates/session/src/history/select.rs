@@ -21,12 +21,13 @@ pub(crate) fn page_bounds(budget: HistoryBudget) -> PageBounds {
 
 /// Adds the size to a message: the bytes of its content and of the provider data that is sent
 /// back to its provider.
-pub(crate) fn with_size(message: Message) -> SizedMessage {
+pub(crate) fn with_size(message: impl Into<Arc<Message>>) -> SizedMessage {
+    let message = message.into();
     let mut bytes = serde_json::to_vec(&message.content).map_or(0, |json| json.len());
     if !message.provider_state.is_empty() {
         bytes += serde_json::to_vec(&message.provider_state).map_or(0, |json| json.len());
     }
-    (Arc::new(message), bytes)
+    (message, bytes)
 }
 
 /// The newest turns within the budget, each complete: a cut inside a turn could separate a tool

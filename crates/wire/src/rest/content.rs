@@ -231,7 +231,7 @@ enum BlockFields {
         /// The first field that no block has, cut.
         unknown: Option<String>,
     },
-    /// Any other value.
+    /// A value that cannot be a block.
     NotObject,
 }
 

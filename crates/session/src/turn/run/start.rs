@@ -197,11 +197,13 @@ fn prepare_opening(
     user: NewMessage,
     history: TurnHistory,
     (budget, versions): (HistoryBudget, BoundVersions),
-) -> (Vec<EventDraft>, Vec<Message>, HistoryView) {
+) -> (Vec<EventDraft>, Vec<Arc<Message>>, HistoryView) {
     let resumed = pending.resumed.as_ref();
     let (expired, mut opening_messages) = expire_approvals(live, &history.open_approvals, resumed);
     let now = live.services.clock.now();
     opening_messages.push(user.clone().into_message(live.id, pending.id, now));
+    // Shared with the history that the turn reads: the content may be large.
+    let opening_messages: Vec<Arc<Message>> = opening_messages.into_iter().map(Arc::new).collect();
     let mut messages = history.messages;
     messages.extend(opening_messages.iter().cloned().map(with_size));
     let before = (live.id, history.at);

@@ -39,7 +39,7 @@ pub(crate) struct TurnRun {
     /// The position of the session before the turn.
     pub(crate) started_after: Position,
     /// The messages that were stored with the start of the turn.
-    pub(crate) opening_messages: Vec<Message>,
+    pub(crate) opening_messages: Vec<Arc<Message>>,
     /// Counts the turn for its owner; the next one may start when the task ends.
     pub(crate) _permit: FairSlot<Owner>,
 }
@@ -111,8 +111,8 @@ impl TurnRun {
     fn cache_messages(&mut self, at: Position) {
         if let Some(mut history) = self.live.history.try_lock() {
             let opening = std::mem::take(&mut self.opening_messages);
-            let emitted = self.emitter.take_messages();
-            let messages = opening.into_iter().chain(emitted).collect();
+            let emitted = self.emitter.take_messages().into_iter();
+            let messages = opening.into_iter().chain(emitted.map(Arc::new)).collect();
             let budget = self.live.services.runner.producer.history();
             history.append_turn((self.started_after, at), messages, budget);
         }

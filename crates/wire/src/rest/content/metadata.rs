@@ -16,7 +16,7 @@ pub const METADATA_READ_BYTES_MAX: usize = 65_536;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum MetadataInput {
-    /// At most [`METADATA_READ_BYTES_MAX`].
+    /// An object of at most [`METADATA_READ_BYTES_MAX`] as compact JSON.
     Object(JsonObject),
     /// An object that no server accepts, of which only the size is known. Written as null.
     #[serde(serialize_with = "as_null")]
