@@ -320,6 +320,13 @@ fn limit_detail(resource: SharedResource, refusal: FairRefusal) -> &'static str 
         (SharedResource::AttachTokens, AllFull) => {
             "The server has as many unused attach tokens as it may; try again soon."
         }
+        (SharedResource::InputBytes, OwnerFull) => {
+            "Your turns in flight have as many bytes of input as one principal may have; try again when \
+             one has ended."
+        }
+        (SharedResource::InputBytes, AllFull) => {
+            "The turns in flight have as many bytes of input as the server may hold; try again soon."
+        }
         (SharedResource::OpenSessions, OwnerFull) => {
             "You have as many busy sessions as one principal may have; end turns or close connections."
         }

@@ -16,6 +16,9 @@ pub enum SharedResource {
     RunningWorkers,
     /// Unused attach tokens: see [`Options::tokens_max`](crate::Options::tokens_max).
     AttachTokens,
+    /// Bytes of the inputs of running and queued turns: see
+    /// [`Options::inputs_bytes_max`](crate::Options::inputs_bytes_max).
+    InputBytes,
     /// Sessions in memory: see [`Options::open_max`](crate::Options::open_max).
     OpenSessions,
 }
@@ -28,6 +31,7 @@ impl SharedResource {
             Self::QueuedTurns => "queued_turns",
             Self::RunningWorkers => "running_workers",
             Self::AttachTokens => "attach_tokens",
+            Self::InputBytes => "input_bytes",
             Self::OpenSessions => "open_sessions",
         }
     }

@@ -44,6 +44,10 @@ pub struct Options {
     pub write_slots_per_owner: usize,
     /// Writes of one owner's requests that wait for a slot.
     pub writes_waiting_per_owner: usize,
+    /// The most bytes that the inputs of all running and queued turns have together.
+    pub inputs_bytes_max: usize,
+    /// The most of these bytes that one owner has.
+    pub inputs_bytes_max_per_owner: usize,
     /// The most large writes of requests that the writer has at once; an owner has one of them.
     pub large_write_slots: usize,
     /// Bytes of events that a replay reads at once; a single event may be larger.
@@ -131,6 +135,8 @@ impl Default for Options {
             write_slots_per_owner: 16,
             writes_waiting_per_owner: 1_024,
             large_write_slots: 4,
+            inputs_bytes_max: 64 << 20,
+            inputs_bytes_max_per_owner: 16 << 20,
             replay_bytes: 256 << 10,
             scan_max: 10_000,
             idle_unload: Duration::from_secs(60),

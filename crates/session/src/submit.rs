@@ -2,6 +2,7 @@
 //! an idempotency key, and the bounds that owners share, also of other writes.
 
 pub(crate) mod owner_limit;
+pub(crate) mod input_bytes;
 pub(crate) mod write_slots;
 pub(crate) mod request;
 pub(crate) mod idempotency;

@@ -140,6 +140,11 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         ),
         writes_waiting_per_owner: config.store.writes_waiting_per_owner,
         large_write_slots: config.store.large_write_slots,
+        inputs_bytes_max: config.turn.inputs_bytes_max,
+        inputs_bytes_max_per_owner: owner_share(
+            config.turn.inputs_bytes_max_per_owner,
+            config.turn.inputs_bytes_max,
+        ),
         history_cache_bytes: config.session.history_cache_bytes,
         idle_unload: ms(config.session.idle_unload_ms),
         open_max: config.session.open_max,

@@ -31,6 +31,13 @@ section! {
         /// Maximum number of queued turns of one principal, in all of its sessions. The next one gets
         /// 429.
         queued_max_per_owner: usize = "256", number(1..=1_000_000);
+        /// Bytes that the inputs above 64 KiB of all running and queued turns may have together: an
+        /// input of 1 MiB takes about 6 MiB while its turn runs, so 64 MiB stay under 400 MiB. The next
+        /// turn gets 429.
+        inputs_bytes_max: usize = "67108864", number(1_048_576..=1_099_511_627_776);
+        /// Bytes of these inputs per principal: a quarter of all, sixteen inputs of 1 MiB at the same
+        /// time. An input that is larger takes the whole share.
+        inputs_bytes_max_per_owner: usize = "16777216", number(1_048_576..=1_099_511_627_776);
         /// Maximum number of content blocks in a message: a client that sends paragraphs or quotes as
         /// blocks has some dozens. Each block costs about 1 KB while the turn runs: 1,000 are 1 MB, as
         /// much as the text of the largest message.

@@ -179,7 +179,7 @@ impl TurnApprovals {
         let id = TurnId(self.core.services.id_generator.ulid());
         let pending = PendingTurn {
             resumed: Some(paused.resumption()),
-            ..PendingTurn::new(id, request, StreamPresence::default(), permit)
+            ..PendingTurn::new(id, request, StreamPresence::default(), permit.into())
         };
         Ok((pending, with_chain(history, &chain.turns, chain.messages)))
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use turnwire_event::body::session::SessionCreated;
 use turnwire_event::row::{RowChange, SessionRow};
 use turnwire_event::{Actor, Body, Owner, SessionId};
-use turnwire_fair::FairSlot;
 use turnwire_log::{EventDraft, LogTail, OutboxRoom};
 
 use super::session_core::SessionCore;
 use crate::error::Error;
 use crate::live::session::LiveSession;
+use crate::submit::input_bytes::TurnPermit;
 use crate::submit::request::{NewSession, SubmitRequest};
 use crate::turn::queue::accept::{AcceptedTurn, KeyUse, accept_first_turn};
 
@@ -39,7 +39,14 @@ impl SessionCore {
         request: SubmitRequest,
         key: Option<KeyUse>,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
+        let input_bytes = request.content_bytes();
+        let input_permit = self
+            .services
+            .runner
+            .inputs
+            .try_acquire(owner, input_bytes)?;
         let permit = self.services.runner.running.try_acquire(owner)?;
+        let permit = TurnPermit::new(permit, input_permit);
         let prepared = self.prepare_new(owner, new)?;
         self.start_prepared(prepared, request, key, permit)
     }
@@ -50,7 +57,7 @@ impl SessionCore {
         (live, created): (Arc<LiveSession>, EventDraft),
         request: SubmitRequest,
         key: Option<KeyUse>,
-        permit: FairSlot<Owner>,
+        permit: TurnPermit,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let publish = || self.registry.insert(live.clone());
         let accepted = accept_first_turn(&live, request, key, (created, permit), publish)

@@ -11,6 +11,7 @@ use turnwire_event::port::TurnProducer;
 
 use crate::error::SharedResource;
 use crate::options::Options;
+use crate::submit::input_bytes::InputBytes;
 use crate::submit::owner_limit::OwnerLimit;
 
 /// Runs the turns of all sessions.
@@ -30,6 +31,8 @@ pub(crate) struct TurnRunner {
     /// The turns of workers that run. Slots of their own, and never waited for: a turn that holds
     /// one of `running` until its workers end must not wait for what other such turns hold.
     pub(crate) workers: OwnerLimit,
+    /// The bytes of the inputs of running and queued turns.
+    pub(crate) inputs: InputBytes,
     draining: AtomicBool,
 }
 
@@ -51,6 +54,7 @@ impl TurnRunner {
                 options.workers_running_max,
                 options.workers_running_max_per_owner,
             ),
+            inputs: InputBytes::new(options),
             producer,
             agent_definition: Mutex::default(),
             turn_tasks: TaskTracker::new(),

@@ -21,6 +21,7 @@ use turnwire_event::{Owner, TraceContext, TurnId, metric};
 use turnwire_fair::FairSlot;
 
 use super::child_tasks::ChildTasks;
+use crate::submit::input_bytes::InputPermit;
 use crate::submit::request::{DisconnectScope, SubmitRequest};
 
 /// A queued turn that cancels the running one instead of waiting for its end.
@@ -98,6 +99,8 @@ pub(crate) struct QueuedTurn {
     /// Counts the turn for its owner; `None` for a turn of the last run, which is accepted whatever
     /// its owner has now.
     pub(crate) _permit: Option<Arc<FairSlot<Owner>>>,
+    /// Counts the input of the turn for its owner; empty for a turn of the last run.
+    pub(crate) input_permit: InputPermit,
 }
 
 impl QueuedTurn {
@@ -116,6 +119,7 @@ impl QueuedTurn {
             departures: 0,
             start_attempts: 0,
             _permit: permit.map(Arc::new),
+            input_permit: InputPermit::default(),
         }
     }
 }

@@ -216,7 +216,7 @@ impl WorkerContext {
             .prepare(row, self.parent.depth + 1)
             .and_then(|prepared| {
                 *prepared.0.shared_worker_count.lock() = Some(self.worker_count.clone());
-                core.start_prepared(prepared, request, None, permit)
+                core.start_prepared(prepared, request, None, permit.into())
             });
         let (live, accepted) = created.map_err(|error| {
             tracing::warn!(session = %self.parent.id, %error, "could not create a worker");

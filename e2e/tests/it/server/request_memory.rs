@@ -123,3 +123,39 @@ async fn blocks_of_a_message_are_bounded() {
     let grown = status_mib(pid, "VmHWM:").saturating_sub(before);
     assert!(grown < 3 * TURNS as u64, "{TURNS} turns took {grown} MiB");
 }
+
+/// Submits 900 kB to new sessions until one is refused; returns the turns and the problem.
+async fn submit_until_refused(api: &ApiClient, max: usize) -> (Vec<String>, Value) {
+    let body = json!({ "message": "x".repeat(900_000) });
+    let mut turns = Vec::new();
+    while turns.len() <= max {
+        let (status, answer) = submit_to_new(api, &body).await;
+        if status != 202 {
+            assert_eq!(status, 429, "{answer}");
+            return (turns, answer);
+        }
+        turns.push(answer["turn_id"].as_str().expect("an id").to_owned());
+    }
+    panic!("more than {max} turns were accepted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inputs_of_turns_in_flight_are_bounded_for_each_owner() {
+    let fixture = ServerFixture::saying([ScriptStep::stall()]).await;
+    let api = &fixture.api;
+    // 16 MiB of an owner, in steps of 64 KiB.
+    let (turns, problem) = submit_until_refused(api, 18).await;
+    assert_eq!(turns.len(), 18);
+    assert_eq!(problem["limit"], 16 << 20, "{problem}");
+    let small = json!({ "message": "hi" });
+    assert_eq!(submit_to_new(api, &small).await.0, 202, "a small input");
+    let other = api.clone().with("x-turnwire-principal", "other");
+    let large = json!({ "message": "x".repeat(900_000) });
+    assert_eq!(submit_to_new(&other, &large).await.0, 202, "another owner");
+    // The end of a turn makes room.
+    let ended = turns[0].parse().expect("an id");
+    api.cancel(ended).await.expect("an answer");
+    api.ended(ended).await.expect("an end");
+    let (more, _) = submit_until_refused(api, 1).await;
+    assert_eq!(more.len(), 1);
+}

@@ -177,7 +177,7 @@ fn read_opening(store: &dyn Store, turn: &TurnRow) -> Result<Option<SizedMessage
 /// the selection of a history keeps a turn and those that resume it together.
 fn resume_first(opening: &mut Arc<Message>, first: TurnId) {
     let metadata = &mut Arc::make_mut(opening).metadata;
-    metadata.insert(RESUMES.to_owned(), first.to_string().into());
+    metadata.set(RESUMES, &first.to_string().into());
 }
 
 /// The `turn.started` at `at`, unless retention has removed it.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, TurnState};
 use turnwire_event::row::{KeyScope, RowChange};
-use turnwire_event::{Owner, Position, Seq, TurnId};
-use turnwire_fair::FairSlot;
+use turnwire_event::{Position, Seq, TurnId};
 use turnwire_log::{BatchTicket, EventDraft};
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{QueuedTurn, StreamPresence, TurnInterrupt, TurnSlot};
+use crate::submit::input_bytes::{InputPermit, TurnPermit};
 use crate::submit::request::{DisconnectScope, SubmitRequest};
 use crate::submit::write_slots::WriteSlot;
 use crate::turn::cancel::disconnect::{StreamGuard, on_last_watcher_left};
@@ -72,6 +72,11 @@ pub(crate) async fn accept_turn(
     let _task_token = live.services.runner.turn_tasks.token();
     let departures = live.presence.departures();
     let input_bytes = request.content_bytes();
+    let input_permit = live
+        .services
+        .runner
+        .inputs
+        .try_acquire(&live.owner, input_bytes)?;
     let mut queue_entry = None;
     let mut permit = None;
     loop {
@@ -81,7 +86,7 @@ pub(crate) async fn accept_turn(
             if let Some(blocking) = blocking {
                 check_can_queue(live, &slot, blocking, request.on_busy)?;
                 if let Some((json, write_slot)) = queue_entry.take() {
-                    let entry = (request, json, departures);
+                    let entry = (request, json, (departures, input_permit));
                     let mut accepted = enqueue(live, &mut slot, entry, key)?;
                     cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
                     let is_free = slot.running.is_none();
@@ -117,7 +122,7 @@ pub(crate) async fn accept_turn(
             permit = Some(slot_permit);
             continue; // another turn came first: the history has changed
         }
-        let start = (history, None, slot_permit);
+        let start = (history, None, TurnPermit::new(slot_permit, input_permit));
         let (mut accepted, run) = start_now(live, &mut slot, request, key, start)?;
         cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
         drop(slot);
@@ -137,7 +142,7 @@ pub(crate) fn accept_first_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
     key: Option<KeyUse>,
-    (created, permit): (EventDraft, FairSlot<Owner>),
+    (created, permit): (EventDraft, TurnPermit),
     publish: impl FnOnce(),
 ) -> Result<AcceptedTurn, Error> {
     let _task_token = live.services.runner.turn_tasks.token();
@@ -163,7 +168,7 @@ fn start_now(
     slot: &mut TurnSlot,
     request: SubmitRequest,
     key: Option<KeyUse>,
-    (history, created, permit): (TurnHistory, Option<EventDraft>, FairSlot<Owner>),
+    (history, created, permit): (TurnHistory, Option<EventDraft>, TurnPermit),
 ) -> Result<(AcceptedTurn, TurnRun), Error> {
     // The first turn of a worker is part of a running turn, which a drain lets finish.
     let is_delegated = live.depth > 0 && created.is_some();
@@ -228,7 +233,7 @@ fn check_can_queue(
 fn enqueue(
     live: &Arc<LiveSession>,
     slot: &mut TurnSlot,
-    (request, json, departures): (SubmitRequest, String, usize),
+    (request, json, (departures, input_permit)): (SubmitRequest, String, (usize, InputPermit)),
     key: Option<KeyUse>,
 ) -> Result<AcceptedTurn, Error> {
     let permit = live.services.runner.queued.try_acquire(&live.owner)?;
@@ -252,6 +257,7 @@ fn enqueue(
         start_attempts: 0,
         unreadable: false,
         _permit: Some(Arc::new(permit)),
+        input_permit,
     });
     let running = slot.running.as_ref().map(|running| running.id);
     let interrupt = running

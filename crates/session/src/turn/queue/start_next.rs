@@ -7,6 +7,7 @@ use turnwire_event::TurnId;
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::TurnSlot;
+use crate::submit::input_bytes::TurnPermit;
 use crate::turn::cancel::disconnect::on_last_watcher_left;
 use crate::turn::cancel::queued_turn::fail_queued;
 use crate::turn::run::start::{PendingTurn, load_history, start_turn};
@@ -110,6 +111,7 @@ impl QueueStarter {
             let Some(permit) = permit.take() else {
                 return self.finish(&mut slot);
             };
+            let permit = TurnPermit::new(permit, queued.input_permit);
             let pending = PendingTurn::new(turn, queued.request, queued.presence, permit);
             let started = start_turn(&live, &mut slot, pending, history);
             if started.is_ok() {

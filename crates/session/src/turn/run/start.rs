@@ -8,8 +8,7 @@ use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::Origin;
 use turnwire_event::port::{HistoryBudget, ResumeInput, TurnContext};
 use turnwire_event::row::{ApprovalRow, NewMessage, RowChange};
-use turnwire_event::{Message, Owner, Position, TraceContext, TurnId, metric};
-use turnwire_fair::FairSlot;
+use turnwire_event::{Message, Position, TraceContext, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
 
 use super::turn_run::TurnRun;
@@ -20,6 +19,7 @@ use crate::live::child_tasks::ChildTasks;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::{RunningTurn, StreamPresence, TurnEndGuard, TurnSlot};
 use crate::store_read::ReadShare;
+use crate::submit::input_bytes::TurnPermit;
 use crate::submit::request::SubmitRequest;
 use crate::turn::approval::expire::{expire_approvals, open_approvals};
 use crate::turn::bind::bind;
@@ -44,7 +44,7 @@ pub(crate) struct PendingTurn {
     pub(crate) request: SubmitRequest,
     pub(crate) presence: StreamPresence,
     /// Counts the turn for its owner while it runs.
-    pub(crate) permit: FairSlot<Owner>,
+    pub(crate) permit: TurnPermit,
     /// Rows in the commit of the start.
     pub(crate) rows: Vec<RowChange>,
     /// Events in the commit of the start, before it.
@@ -59,7 +59,7 @@ impl PendingTurn {
         id: TurnId,
         request: SubmitRequest,
         presence: StreamPresence,
-        permit: FairSlot<Owner>,
+        permit: TurnPermit,
     ) -> Self {
         Self {
             id,

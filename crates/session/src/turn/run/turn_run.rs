@@ -12,13 +12,13 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::port::{TurnContext, TurnOutcome, TurnWork};
-use turnwire_event::{Message, Owner, Position, TurnId, metric};
-use turnwire_fair::FairSlot;
+use turnwire_event::{Message, Position, TurnId, metric};
 
 use crate::live::child_tasks::{ChildTasks, StopReport};
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::TurnEndGuard;
 use crate::options::PRODUCER_STOP_WAIT;
+use crate::submit::input_bytes::TurnPermit;
 use crate::turn::cancel::request::request_cancel;
 use crate::turn::emitter::TurnEmitter;
 use crate::turn::ending::{EndingContext, abort_turn, finish_turn};
@@ -41,7 +41,7 @@ pub(crate) struct TurnRun {
     /// The messages that were stored with the start of the turn.
     pub(crate) opening_messages: Vec<Arc<Message>>,
     /// Counts the turn for its owner; the next one may start when the task ends.
-    pub(crate) _permit: FairSlot<Owner>,
+    pub(crate) _permit: TurnPermit,
 }
 
 impl TurnRun {

@@ -4,7 +4,8 @@ use turnwire_event::code::OnDisconnect;
 use turnwire_event::port::HistoryBudget;
 use turnwire_event::row::{NewMessage, PlacedChange, RowChange, SessionRow, TurnSettings};
 use turnwire_event::{
-    ContentBlock, EpisodeId, Epoch, EventType, MessageId, Owner, Sub, TenantId, Timestamp, Ulid,
+    ContentBlock, EpisodeId, Epoch, EventType, JsonObject, MessageId, Owner, Sub, TenantId,
+    Timestamp, Ulid,
 };
 use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
 use turnwire_log::{LeaseTerm, SessionAppend, TurnRecords as _};
@@ -25,7 +26,7 @@ fn session_row() -> SessionRow {
         },
         parent: None,
         workspace_path: None,
-        metadata: Map::new(),
+        metadata: JsonObject::default(),
         episode_id: EpisodeId(Ulid(1)),
         active_model: "m".into(),
         routing_policy_version: "1".into(),
@@ -46,11 +47,7 @@ fn turn_rows(turn: u32) -> [(u32, RowChange); 4] {
     let resumes = (turn > 1).then(|| turn_id(turn - 1));
     let mut opening = NewMessage::new(MessageId(Ulid(number)), Role::User, Vec::new());
     match resumes {
-        Some(paused) => drop(
-            opening
-                .metadata
-                .insert(RESUMES.to_owned(), paused.to_string().into()),
-        ),
+        Some(paused) => opening.metadata.set(RESUMES, &paused.to_string().into()),
         None => opening.content.push(ContentBlock::text("pay all bills")),
     }
     let reply = vec![ContentBlock::text(REPLY)];
