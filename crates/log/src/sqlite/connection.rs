@@ -154,6 +154,67 @@ impl From<rusqlite::Error> for ReadError {
     }
 }
 
+/// The error of a read of one session: a damaged page is the session's own, unless a tree of the
+/// database cannot be entered at its newest end, where every session writes.
+fn scoped_to_session(c: &Connection, error: ReadError) -> ReadError {
+    match error {
+        ReadError::DatabaseDamaged(cause) if can_enter_trees(c) => ReadError::Corrupt(cause),
+        error => error,
+    }
+}
+
+/// True if the way to the newest row of every table and the last entry of every index is sound.
+fn can_enter_trees(c: &Connection) -> bool {
+    let is_damage = |error: &rusqlite::Error| {
+        let code = error.sqlite_error_code();
+        matches!(
+            code,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        )
+    };
+    let enter = || -> rusqlite::Result<()> {
+        let sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE rootpage > 0";
+        let mut trees = c.prepare(sql)?;
+        let mut rows = trees.query([])?;
+        while let Some(row) = rows.next()? {
+            let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
+            let (table, sql): (String, Option<String>) = (row.get(2)?, row.get(3)?);
+            let probe = match kind.as_str() {
+                "index" => {
+                    let column = "SELECT name FROM pragma_index_info(?1) WHERE seqno = 0";
+                    let column: Option<String> = c.query_row(column, [&name], |row| row.get(0))?;
+                    let Some(column) = column else { continue };
+                    // A partial index is used only with its own condition.
+                    let condition =
+                        sql.and_then(|sql| Some(sql.split_once(" WHERE ")?.1.to_owned()));
+                    let condition = condition.map_or(String::new(), |it| format!("WHERE {it}"));
+                    format!(
+                        "SELECT 1 FROM \"{table}\" INDEXED BY \"{name}\" {condition} \
+                         ORDER BY \"{column}\" DESC LIMIT 1"
+                    )
+                }
+                _ => {
+                    let has_rowid = !sql.is_some_and(|sql| sql.contains("WITHOUT ROWID"));
+                    let key = "SELECT name FROM pragma_table_info(?1) WHERE pk = 1";
+                    let key = match has_rowid {
+                        true => "rowid".to_owned(),
+                        false => c.query_row(key, [&name], |row| row.get(0))?,
+                    };
+                    format!("SELECT 1 FROM \"{name}\" NOT INDEXED ORDER BY \"{key}\" DESC LIMIT 1")
+                }
+            };
+            let entered = c.query_row(&probe, [], |_| Ok(()));
+            if let Err(error) = entered
+                && is_damage(&error)
+            {
+                return Err(error);
+            }
+        }
+        Ok(())
+    };
+    !enter().is_err_and(|error| is_damage(&error))
+}
+
 /// The readers of a database file, opened on demand and reused.
 #[derive(Debug)]
 pub(crate) struct ReaderPool {
@@ -180,9 +241,19 @@ impl ReaderPool {
     }
 
     /// Runs `read` in one transaction: all of its statements see one state of the file. The
-    /// transaction ends with `read`, so that it does not block checkpoints. Reports damage to the
+    /// transaction ends with `read`, so that it does not block checkpoints. A damaged page is one of
+    /// the session that is read, unless a tree cannot be entered; that is reported to the
     /// [`StoreHealth`].
     pub(crate) fn with<T, E: Into<ReadError>>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, ReadError> {
+        self.with_all(|c| read(c).map_err(|error| scoped_to_session(c, error.into())))
+    }
+
+    /// Like [`with`](Self::with), for a read over all sessions: any damaged page is damage of the
+    /// database.
+    pub(crate) fn with_all<T, E: Into<ReadError>>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, ReadError> {
@@ -193,6 +264,17 @@ impl ReaderPool {
         })
     }
 
+    /// Opens one more reader, unless another file may have the name of the database.
+    fn open(&self) -> Result<Connection, ReadError> {
+        let connection = open_reader(&self.path)?;
+        // SQLite opens the file with the first read.
+        connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
+        match self.health.is_lost() {
+            true => Err(ReadError::Database("the data folder is lost".into())),
+            false => Ok(connection),
+        }
+    }
+
     fn run<T, E: Into<ReadError>>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, E>,
@@ -201,7 +283,7 @@ impl ReaderPool {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open_reader(&self.path)?,
+            None => self.open()?,
         };
         let snapshot = connection.unchecked_transaction()?;
         let result = read(&snapshot).map_err(Into::into);
@@ -213,5 +295,77 @@ impl ReaderPool {
             idle.push(connection);
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const PAGE: usize = 4_096;
+
+    /// A database of some trees with many leaves each, and their root pages.
+    fn database(path: &Path) -> Vec<usize> {
+        let connection = Connection::open(path).expect("a database");
+        connection
+            .execute_batch(
+                "PRAGMA page_size = 4096;
+                 CREATE TABLE item (id INTEGER PRIMARY KEY, text TEXT);
+                 CREATE INDEX item_text ON item (text);
+                 CREATE INDEX item_part ON item (text) WHERE id > 0;
+                 CREATE TABLE pair (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
+                 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+                 INSERT INTO item SELECT i, printf('%0200d', i) FROM n;
+                 INSERT INTO pair SELECT text, text FROM item;",
+            )
+            .expect("rows");
+        let mut roots = connection
+            .prepare("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0")
+            .expect("a statement");
+        let roots = roots.query_map([], |row| row.get::<_, i64>(0));
+        let roots = roots
+            .expect("rows")
+            .map(|root| root.expect("a number") as usize);
+        roots.collect()
+    }
+
+    #[test]
+    fn damage_of_a_leaf_is_of_one_session_and_of_a_root_of_all() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("d.sqlite3");
+        let roots = database(&path);
+        let sound = fs::read(&path).expect("the file");
+        let (mut of_one, mut of_all) = (0, Vec::new());
+        for page in 2..=sound.len() / PAGE {
+            let mut bytes = sound.clone();
+            bytes[(page - 1) * PAGE..][..64].fill(0xff);
+            fs::write(&path, bytes).expect("written");
+            let health = Arc::new(StoreHealth::new(path.clone()));
+            let pool = ReaderPool::new(path.clone(), health.clone());
+            for from in [
+                "item NOT INDEXED",
+                "item INDEXED BY item_text WHERE text > ''",
+                "item INDEXED BY item_part WHERE id > 0",
+                "pair",
+            ] {
+                let sql = format!("SELECT sum(length(text)) FROM {from}");
+                let sql = sql.replace("length(text)) FROM pair", "length(value)) FROM pair");
+                let read = pool.with(|c| c.query_row(&sql, [], |row| row.get::<_, i64>(0)));
+                match read {
+                    Ok(_) => {}
+                    Err(ReadError::Corrupt(_)) => of_one += 1,
+                    Err(ReadError::DatabaseDamaged(_)) => of_all.push(page),
+                    Err(error) => panic!("page {page}: {error}"),
+                }
+            }
+            let is_damaged = health.fault() == Some(crate::error::StoreFault::Damaged);
+            assert_eq!(is_damaged, of_all.last() == Some(&page), "page {page}");
+        }
+        assert!(of_one > 20, "{of_one} leaves");
+        for root in roots {
+            assert!(of_all.contains(&root), "{root} of {of_all:?}");
+        }
+        assert!(of_all.len() < of_one, "{of_all:?}");
     }
 }

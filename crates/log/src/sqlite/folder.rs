@@ -27,9 +27,11 @@ fn files_while_open() -> Vec<String> {
     database.into_iter().chain([lock]).collect()
 }
 
-/// Watches the folder of a store that is open.
+/// Watches the folder of a store that is open, and the files that hold its events. Without `lock` the
+/// folder is still locked, and without the mark nothing is lost.
 pub(crate) fn watch(dir: &Path) -> io::Result<FolderWatch> {
-    FolderWatch::start(dir, &files_while_open())
+    let held = ["", "-wal", "-shm"].map(|suffix| format!("{DATABASE_FILE}{suffix}"));
+    FolderWatch::start(dir, &held)
 }
 
 /// Rejects a folder in which a file of the store is something else: SQLite would follow a link, and wait
@@ -37,8 +39,10 @@ pub(crate) fn watch(dir: &Path) -> io::Result<FolderWatch> {
 pub(crate) fn check_file_types(dir: &Path) -> Result<(), OpenError> {
     for name in files_while_open().into_iter().chain(["reserve".to_owned()]) {
         let path = dir.join(name);
-        let Ok(found) = fs::symlink_metadata(&path) else {
-            continue;
+        let found = match fs::symlink_metadata(&path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(not_found_out(&path, &error)),
         };
         if let Some(kind) = irregular_kind(found.file_type()) {
             let path = path.display().to_string();
@@ -46,6 +50,14 @@ pub(crate) fn check_file_types(dir: &Path) -> Result<(), OpenError> {
         }
     }
     Ok(())
+}
+
+/// The error of a file that may be there or not.
+fn not_found_out(path: &Path, error: &io::Error) -> OpenError {
+    OpenError::Io {
+        path: path.display().to_string(),
+        cause: error.to_string(),
+    }
 }
 
 /// The name of a file type that is not a regular file.
@@ -64,17 +76,21 @@ fn irregular_kind(found: FileType) -> Option<&'static str> {
 /// after the first page of the database is on disk.
 pub(crate) fn check_not_missing(dir: &Path) -> Result<(), OpenError> {
     let bytes = |suffix: &str| {
-        let found = dir.join(format!("{DATABASE_FILE}{suffix}")).metadata();
-        found.ok().map(|found| found.len())
+        let path = dir.join(format!("{DATABASE_FILE}{suffix}"));
+        match path.metadata() {
+            Ok(found) => Ok(Some(found.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(not_found_out(&path, &error)),
+        }
     };
-    let state = match bytes("") {
+    let state = match bytes("")? {
         None => "is missing",
         Some(0) => "is empty",
         Some(_) => return Ok(()),
     };
-    let wal = bytes("-wal").filter(|bytes| *bytes > WAL_HEADER_BYTES);
+    let wal = bytes("-wal")?.filter(|bytes| *bytes > WAL_HEADER_BYTES);
     let wal = wal.map(|bytes| format!("its WAL ({DATABASE_FILE}-wal, {bytes} bytes)"));
-    let mark = bytes("-mark").map(|_| format!("its commit mark ({DATABASE_FILE}-mark)"));
+    let mark = bytes("-mark")?.map(|_| format!("its commit mark ({DATABASE_FILE}-mark)"));
     let evidence = match (wal, mark) {
         (None, None) => return Ok(()),
         (Some(one), None) | (None, Some(one)) => format!("{one} is"),

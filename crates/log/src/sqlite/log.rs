@@ -8,7 +8,7 @@ use crate::log::Log;
 use crate::maintenance::{ClockMark, Maintenance, PieceBudget, Progress, TrimCursor, TrimPiece};
 use crate::record::{CountedEvents, EventBatch, LogTail, SessionAppend};
 use crate::selection::{EventSelection, ReadLimits};
-use crate::sqlite::read::{LogRow, scoped_to_session};
+use crate::sqlite::read::LogRow;
 use crate::sqlite::upkeep::checkpoint::run_checkpoint;
 use crate::sqlite::upkeep::clock_mark;
 use crate::sqlite::{SqliteStore, migrate};
@@ -28,24 +28,20 @@ impl Log for SqliteStore {
     ) -> Result<EventBatch, ReadError> {
         self.readers.with(|c| {
             let log = LogRow::open(c, session, after)?;
-            let read = log.read(c, (after, upto), selection, limits);
-            read.map_err(|error| scoped_to_session(c, error))
+            log.read(c, (after, upto), selection, limits)
         })
     }
 
     fn tail(&self, session: SessionId) -> Result<Option<LogTail>, ReadError> {
         self.readers.with(|c| {
             let log = LogRow::find(c, session)?;
-            let tail = log.map(|log| log.tail(c)).transpose();
-            tail.map_err(|error| scoped_to_session(c, error))
+            log.map(|log| log.tail(c)).transpose()
         })
     }
 
     fn hash_at(&self, session: SessionId, seq: Seq) -> Result<ChainHash, ReadError> {
-        self.readers.with(|c| {
-            let hash = LogRow::open(c, session, seq)?.hash_at(c, seq);
-            hash.map_err(|error| scoped_to_session(c, error))
-        })
+        self.readers
+            .with(|c| LogRow::open(c, session, seq)?.hash_at(c, seq))
     }
 
     fn count(
@@ -58,8 +54,7 @@ impl Log for SqliteStore {
     ) -> Result<CountedEvents, ReadError> {
         self.readers.with(|c| {
             let log = LogRow::open(c, session, after)?;
-            let counted = log.count(c, (after, upto), selection, scanned_max);
-            counted.map_err(|error| scoped_to_session(c, error))
+            log.count(c, (after, upto), selection, scanned_max)
         })
     }
 
@@ -110,7 +105,7 @@ impl Maintenance for SqliteStore {
     }
 
     fn clock_mark(&self) -> Result<Option<ClockMark>, ReadError> {
-        self.readers.with(clock_mark::clock_mark)
+        self.readers.with_all(clock_mark::clock_mark)
     }
 
     fn set_clock_mark(&self, mark: &ClockMark) -> Result<(), AppendError> {
@@ -118,6 +113,6 @@ impl Maintenance for SqliteStore {
     }
 
     fn newest_event_time(&self) -> Result<Option<Timestamp>, ReadError> {
-        self.readers.with(clock_mark::newest_event_time)
+        self.readers.with_all(clock_mark::newest_event_time)
     }
 }

@@ -315,24 +315,6 @@ impl LogRow {
     }
 }
 
-/// The error of a read of one session's events: a damaged page is the session's own, unless the tree
-/// cannot be entered at its newest end, where every session writes.
-pub(crate) fn scoped_to_session(c: &Connection, error: ReadError) -> ReadError {
-    let ReadError::DatabaseDamaged(cause) = error else {
-        return error;
-    };
-    let probes = [
-        "SELECT gid FROM event ORDER BY gid DESC LIMIT 1",
-        "SELECT sid FROM event INDEXED BY event_order ORDER BY sid DESC LIMIT 1",
-        "SELECT sid FROM event INDEXED BY event_type ORDER BY sid DESC LIMIT 1",
-    ];
-    let is_readable = |sql: &&str| query_value::<i64>(c, sql, []).optional().is_ok();
-    match probes.iter().all(is_readable) {
-        true => ReadError::Corrupt(cause),
-        false => ReadError::DatabaseDamaged(cause),
-    }
-}
-
 /// A sequence number as a column's value.
 fn column(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)

@@ -85,7 +85,7 @@ impl TurnRecords for SqliteStore {
 
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> {
         let condition = "WHERE t.ended IS NULL AND t.state <> 'queued' ORDER BY t.id";
-        self.readers.with(|c| TurnRow::all(c, condition, []))
+        self.readers.with_all(|c| TurnRow::all(c, condition, []))
     }
 
     fn resuming_turn(&self, paused: TurnId) -> Result<Option<TurnRow>, ReadError> {
@@ -101,7 +101,7 @@ impl TurnRecords for SqliteStore {
 
     fn queued_sessions(&self) -> Result<Vec<SessionId>, ReadError> {
         let sql = "SELECT s.id FROM session s WHERE s.sid IN (SELECT t.sid FROM turn t WHERE t.state = 'queued') ORDER BY s.id";
-        self.readers.with(|c| {
+        self.readers.with_all(|c| {
             let mut statement = c.prepare_cached(sql)?;
             let ids = statement.query_map([], |row| parsed(row, 0))?;
             ids.collect::<rusqlite::Result<_>>()

@@ -72,7 +72,10 @@ async fn removed_lock_file_admits_no_second_server() {
     std::fs::remove_file(fixture.server.home().join("lock")).expect("removed");
     let error_text = refused(fixture.server.home()).await;
     assert!(error_text.contains("in use"), "{error_text}");
-    check_lost(&fixture, 1).await;
+    // The folder itself is locked: the server goes on.
+    let ready = fixture.api.get("/readyz").await.expect("an answer");
+    assert_eq!(ready.status, 200, "{}", ready.body);
+    fixture.turn("y").await;
     fixture.check_history().await;
 }
 

@@ -46,6 +46,11 @@ impl StoreHealth {
         }
     }
 
+    /// True if a file of the store is gone from its name now.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.watch.get().and_then(FolderWatch::find_lost).is_some()
+    }
+
     /// The fault of the store, if it has one. A folder that was moved away and back is no fault.
     pub(crate) fn fault(&self) -> Option<StoreFault> {
         let lost = self.watch.get().and_then(FolderWatch::find_lost);
