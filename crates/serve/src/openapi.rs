@@ -21,6 +21,7 @@ fn limits(config: &ServerConfig) -> DocumentLimits {
         list_page: (pages.list_page, pages.list_page_max),
         messages_page: (pages.messages_page, pages.messages_page_max),
         events_page: (pages.events_page, pages.events_page_max),
+        message_blocks: config.turn.message_blocks_max,
     }
 }
 

@@ -49,7 +49,7 @@ pub fn generate(limits: DocumentLimits) -> Value {
     }
     // The schema that every error response refers to.
     response_schema::<problem::Problem>(&mut schemas);
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Turnwire",
@@ -63,7 +63,9 @@ pub fn generate(limits: DocumentLimits) -> Value {
         "tags": tag_list,
         "paths": paths,
         "components": { "schemas": schemas.into_components() },
-    })
+    });
+    limits.set_in_schemas(&mut document);
+    document
 }
 
 fn operation_json(tag: &str, operation: &OperationSpec, schemas: &mut DocumentSchemas) -> Value {

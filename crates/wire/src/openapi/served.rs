@@ -16,6 +16,8 @@ pub struct DocumentLimits {
     pub messages_page: (usize, usize),
     /// Default and largest page size of events.
     pub events_page: (usize, usize),
+    /// Largest number of blocks in a message.
+    pub message_blocks: usize,
 }
 
 impl Default for DocumentLimits {
@@ -25,11 +27,20 @@ impl Default for DocumentLimits {
             list_page: (50, 200),
             messages_page: (50, 200),
             events_page: (200, 1_000),
+            message_blocks: 1_000,
         }
     }
 }
 
 impl DocumentLimits {
+    /// Writes the limits that are in schemas.
+    pub(super) fn set_in_schemas(self, document: &mut Value) {
+        let blocks = document.pointer_mut("/components/schemas/Input/anyOf/1/maxItems");
+        if let Some(blocks_max) = blocks {
+            *blocks_max = self.message_blocks.into();
+        }
+    }
+
     /// The page sizes of the list at `path`.
     fn page(self, path: &str) -> (usize, usize) {
         match path.rsplit('/').next() {
@@ -63,6 +74,7 @@ pub fn document(limits: DocumentLimits) -> Value {
             parameter["schema"]["default"] = default.into();
         }
     }
+    limits.set_in_schemas(&mut document);
     document
 }
 
@@ -97,8 +109,11 @@ mod tests {
             list_page: (3, 4),
             messages_page: (5, 6),
             events_page: (7, 8),
+            message_blocks: 9,
         };
         let document = document(limits);
+        let input = &document["components"]["schemas"]["Input"]["anyOf"][1];
+        assert_eq!(input["maxItems"], 9);
         for (path, default, max) in [
             ("/sessions", 3, 4),
             ("/sessions/{id}/turns", 3, 4),

@@ -103,6 +103,7 @@ fn served_document_equals_generated_document() {
         list_page: (3, 4),
         messages_page: (5, 6),
         events_page: (7, 8),
+        message_blocks: 9,
     };
     assert_eq!(super::document(limits), generate(limits));
 }

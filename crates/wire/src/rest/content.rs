@@ -124,8 +124,7 @@ impl JsonSchema for MessageInput {
         // A blank text is not a message.
         let non_blank = serde_json::json!({ "type": "string", "pattern": "\\S" });
         json_schema!({
-            "description": "The message of the user: a text, or a list of text blocks. A server accepts \
-                `turn.message_blocks_max` blocks, 1,000 unless it is set.",
+            "description": "The message of the user: a text, or a list of text blocks.",
             "anyOf": [
                 non_blank,
                 {
