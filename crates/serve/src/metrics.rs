@@ -221,7 +221,6 @@ fn describe() {
 mod tests {
     use super::*;
 
-    // S3-109
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn waiting_requests_share_one_text_and_none_gets_an_older_one() {
         let handle = MetricsHandle::install();
@@ -247,6 +246,7 @@ mod tests {
         assert!(!has_new(&first) && has_new(&texts[0]));
     }
 
+    // S3-109
     #[test]
     fn names_use_underscores_and_help_the_dotted_name() {
         let handle = MetricsHandle::install();

@@ -44,6 +44,7 @@ impl CloseReason {
             ReplayError::Session(Error::SessionNotFound) => Self::SessionDeleted,
             ReplayError::Expired => Self::CursorExpired,
             ReplayError::Session(Error::TooManyReads) => Self::Busy,
+            ReplayError::Session(Error::DatabaseDamaged) => Self::Quarantined,
             ReplayError::Session(_) | ReplayError::TooLarge(..) => Self::Internal,
         }
     }

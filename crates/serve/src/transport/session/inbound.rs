@@ -113,7 +113,9 @@ impl SessionStream {
                 return Err(SessionCloseReason::Quarantined);
             }
             Ok(live) if live.ring.close_reason().is_none() => live.clone(),
-            Err(Error::Quarantined) => return Err(SessionCloseReason::Quarantined),
+            Err(Error::Quarantined | Error::DatabaseDamaged) => {
+                return Err(SessionCloseReason::Quarantined);
+            }
             Ok(_) | Err(Error::SessionNotFound) => {
                 self.refuse(&SubscribeError::session_not_found(), pending);
                 return Ok(());
@@ -137,6 +139,9 @@ impl SessionStream {
             }
             Err(SubscribeFailure::Session(Error::TooManyReads)) => {
                 return Err(SessionCloseReason::Busy);
+            }
+            Err(SubscribeFailure::Session(Error::DatabaseDamaged)) => {
+                return Err(SessionCloseReason::Quarantined);
             }
             Err(SubscribeFailure::Session(_)) => return Err(SessionCloseReason::Internal),
         };
