@@ -3,8 +3,8 @@
 //! so that an interrupted deletion leaves no worker without a parent.
 //!
 //! One small transaction makes a session disappear, with others that wait in the [`DeletionQueue`];
-//! its rows are removed in the background. On a full disk a deletion is refused before anything is
-//! closed.
+//! its rows are removed in the background. On a full disk, or if the data folder is lost, a deletion
+//! is refused before anything is closed.
 //!
 //! [`DeletionQueue`]: super::deletion_queue::DeletionQueue
 
@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use turnwire_event::{Owner, SessionId};
+use turnwire_log::StoreFault;
 
 use super::deletion_queue::{DeletionStage, SessionDeletion};
 use super::session_core::SessionCore;
 use crate::error::Error;
-use crate::live::session::LiveSession;
+use crate::live::session::{LiveSession, SessionServices};
 use crate::store_read::Reader;
 use crate::submit::write_slots::WriteSlot;
 
@@ -44,6 +45,7 @@ impl SessionCore {
         if self.services.is_storage_full() {
             return Err(Error::StorageFull);
         }
+        check_folder(&self.services)?;
         let deleted = async {
             let slot = self.services.write_slot(owner).await?;
             let deleted = self.queue_deletion(live, DeletionStage::Waiting, Some(slot));
@@ -80,8 +82,18 @@ impl SessionCore {
             done: Some(done),
             _slot: slot,
             stage,
+            closed: Vec::new(),
         };
         self.deletions.push(&self.services, deletion);
         deleted
+    }
+}
+
+/// Fails if the data folder is lost: the session would be there again after a restart. In a damaged
+/// database a session can be deleted.
+pub(super) fn check_folder(services: &SessionServices) -> Result<(), Error> {
+    match services.store.fault() {
+        Some(fault @ StoreFault::FolderLost) => Err(fault.into()),
+        Some(StoreFault::Damaged) | None => Ok(()),
     }
 }

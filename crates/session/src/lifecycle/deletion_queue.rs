@@ -3,7 +3,7 @@
 //! ```text
 //!   waiting ──▶ closed ──▶ steps of some sessions each, workers first ──▶ deleted
 //!      │          └ the disk is full, and closing ended nothing: refused, and loaded again
-//!      └ the disk is full, or the caller is gone: refused, nothing is closed
+//!      └ the disk is full, the folder is lost, or the caller is gone: refused, nothing is closed
 //! ```
 //!
 //! Damage that refuses one deletion refuses no other: then each is repeated in a transaction of its
@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use turnwire_event::SessionId;
 use turnwire_log::{AppendError, ReadError, Store};
 
+use super::delete::check_folder;
 use crate::error::Error;
 use crate::live::session::{DeletedCallback, LiveSession, SessionServices};
 use crate::registry::open_sessions::SessionRegistry;
@@ -31,6 +32,9 @@ const BATCH: usize = 32;
 pub(crate) enum DeletionStage {
     /// The session is open.
     Waiting,
+    /// The session was closed before, by another deletion or for damage. If this one does not delete
+    /// it, it is left to that other one.
+    Joined,
     /// The session is closed, which ended nothing: if it is not deleted, it is loaded again.
     Restorable,
     /// The deletion goes on until the session is deleted.
@@ -47,6 +51,26 @@ pub(crate) struct SessionDeletion {
     /// The slot of the request; `None` for a deletion by the server itself.
     pub(crate) _slot: Option<WriteSlot>,
     pub(crate) stage: DeletionStage,
+    /// The loaded workers that it closed and has not deleted yet.
+    pub(crate) closed: Vec<ClosedWorker>,
+}
+
+/// A worker that the deletion of its parent has closed.
+pub(crate) struct ClosedWorker {
+    live: Arc<LiveSession>,
+    /// Closing it ended nothing, so it can be loaded again.
+    is_restorable: bool,
+}
+
+impl ClosedWorker {
+    fn close(live: Arc<LiveSession>) -> Self {
+        let is_restorable = live.close_if_unused();
+        live.close();
+        Self {
+            live,
+            is_restorable,
+        }
+    }
 }
 
 /// What a [`SessionDeletion`] deletes in the next transaction.
@@ -81,20 +105,25 @@ impl DiskProbe<'_> {
 }
 
 impl SessionDeletion {
-    /// Closes the session if it is open, and finds the next sessions to delete. `None` if the caller
-    /// of a deletion that has not begun is gone.
+    /// Closes the session if it is open, and finds the next sessions to delete. `None` for a deletion
+    /// that has not begun if its caller is gone, or is told that the folder is lost.
     fn prepare(&mut self, probe: &mut DiskProbe<'_>) -> Result<Option<DeletionStep>, AppendError> {
         if self.stage == DeletionStage::Waiting {
             if self.done.as_ref().is_none_or(oneshot::Sender::is_closed) {
                 return Ok(None);
             }
-            self.stage = match self.live.close_if_unused() {
-                true => DeletionStage::Restorable,
-                false => {
-                    probe.check()?;
-                    self.live.close();
-                    DeletionStage::Final
-                }
+            if let Err(lost) = check_folder(probe.services) {
+                self.report(Err(lost));
+                return Ok(None);
+            }
+            self.stage = if self.live.close_if_unused() {
+                DeletionStage::Restorable
+            } else if self.live.ring.close_reason().is_some() {
+                DeletionStage::Joined
+            } else {
+                probe.check()?;
+                self.live.close();
+                DeletionStage::Final
             };
         }
         let mut sessions = Vec::new();
@@ -110,11 +139,12 @@ impl SessionDeletion {
         if not_closed.is_empty() {
             return Ok(Some(DeletionStep { sessions, is_last }));
         }
-        if self.stage == DeletionStage::Restorable {
+        if self.stage != DeletionStage::Final {
             probe.check()?;
             self.stage = DeletionStage::Final;
         }
-        not_closed.iter().for_each(|live| live.close());
+        let closed = not_closed.into_iter().map(ClosedWorker::close);
+        self.closed.extend(closed);
         Ok(Some(DeletionStep {
             sessions: Vec::new(),
             is_last: false,
@@ -138,6 +168,8 @@ impl SessionDeletion {
 
     /// Ends a step that is durable; returns the deletion if there are more.
     fn complete(mut self, step: DeletionStep) -> Option<Self> {
+        let is_left = |closed: &ClosedWorker| !step.sessions.contains(&closed.live.id);
+        self.closed.retain(is_left);
         for id in step.sessions {
             self.stage = DeletionStage::Final;
             // A caller that loaded it in between has a session that no longer exists.
@@ -173,16 +205,43 @@ impl SessionDeletion {
                 // deleted once the damage is repaired.
                 tracing::error!(session = %self.live.id, %error, "a session could not be deleted");
                 self.live.quarantine();
-                self.registry.remove(self.live.id);
+                self.forget(&self.live);
+                self.give_up_workers();
                 self.report(Err(self.live.services.quarantine_error()));
             }
+            (DeletionStage::Joined, _) => self.report(Err(answer)),
             (DeletionStage::Restorable, _) => {
-                self.registry.remove(self.live.id);
+                self.forget(&self.live);
                 self.report(Err(answer));
             }
             (DeletionStage::Final, _) => return Some(self),
         }
         None
+    }
+
+    /// Makes the workers that were closed loadable again. The turns of one that was in use are open in
+    /// its log until the next start ends them: until then it counts as damaged, like its parent.
+    fn give_up_workers(&mut self) {
+        for worker in std::mem::take(&mut self.closed) {
+            if self.is_loaded(&worker.live) && !worker.is_restorable {
+                worker.live.quarantine();
+            }
+            self.forget(&worker.live);
+        }
+    }
+
+    /// Removes a closed session from memory, unless it was loaded again.
+    fn forget(&self, live: &Arc<LiveSession>) {
+        if self.is_loaded(live) {
+            self.registry.remove(live.id);
+        }
+    }
+
+    /// Whether `live` is the session in memory. It stays that while it is referenced: only the writer
+    /// removes such a session.
+    fn is_loaded(&self, live: &Arc<LiveSession>) -> bool {
+        let loaded = self.registry.get(live.id);
+        loaded.is_some_and(|loaded| Arc::ptr_eq(&loaded, live))
     }
 
     /// Tells the caller how the deletion ended.
@@ -350,3 +409,6 @@ fn collect_family(
     family.push(id);
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests;

@@ -469,10 +469,11 @@ impl LiveSession {
 
     /// As [`close`](Self::close), if that ends nothing: no turn, no connection, no event that is yet
     /// to be written. Then the session can be loaded again should it not be deleted. Returns whether
-    /// the session is closed.
+    /// this call has closed the session: false if another has.
     pub(crate) fn close_if_unused(&self) -> bool {
         let mut slot = self.slot.lock();
-        let is_used = slot.running.is_some()
+        let is_used = self.ring.close_reason().is_some()
+            || slot.running.is_some()
             || !slot.queue.is_empty()
             || self.presence.is_watched()
             || !self.sequencer.is_settled();
