@@ -60,7 +60,8 @@ pub(super) fn tag() -> OperationTag {
             .about("Cancels its turn, closes its streams, and removes its records and its workers.")
             .session()
             .response(SuccessResponse::new(204, "The session is deleted."))
-            .fails(SESSION_READ),
+            .fails(SESSION_READ)
+            .fails(&[Code::FolderLost, Code::StorageFull]),
         get("/sessions/{id}/workers", "listWorkers", "List the workers of a session")
             .about("The sessions that its turns have started as workers, newest first, one page at a \
                  time, each with its newest turn. A worker is a session and can be read, followed and \
