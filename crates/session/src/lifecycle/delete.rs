@@ -13,12 +13,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use turnwire_event::{Owner, SessionId};
-use turnwire_log::StoreFault;
 
-use super::deletion_queue::{DeletionStage, SessionDeletion};
+use super::deletion_queue::{DeletionStage, SessionDeletion, check_folder};
 use super::session_core::SessionCore;
 use crate::error::Error;
-use crate::live::session::{LiveSession, SessionServices};
+use crate::live::session::LiveSession;
 use crate::store_read::Reader;
 use crate::submit::write_slots::WriteSlot;
 
@@ -86,14 +85,5 @@ impl SessionCore {
         };
         self.deletions.push(&self.services, deletion);
         deleted
-    }
-}
-
-/// Fails if the data folder is lost: the session would be there again after a restart. In a damaged
-/// database a session can be deleted.
-pub(super) fn check_folder(services: &SessionServices) -> Result<(), Error> {
-    match services.store.fault() {
-        Some(fault @ StoreFault::FolderLost) => Err(fault.into()),
-        Some(StoreFault::Damaged) | None => Ok(()),
     }
 }

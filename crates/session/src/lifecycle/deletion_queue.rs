@@ -15,9 +15,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use turnwire_event::SessionId;
-use turnwire_log::{AppendError, ReadError, Store};
+use turnwire_log::{AppendError, ReadError, Store, StoreFault};
 
-use super::delete::check_folder;
 use crate::error::Error;
 use crate::live::session::{DeletedCallback, LiveSession, SessionServices};
 use crate::registry::open_sessions::SessionRegistry;
@@ -26,6 +25,15 @@ use crate::submit::write_slots::WriteSlot;
 
 /// Sessions and deletions in one transaction: batches of events are written between two of them.
 const BATCH: usize = 32;
+
+/// Fails if the data folder is lost: the session would be there again after a restart. In a damaged
+/// database a session can be deleted.
+pub(super) fn check_folder(services: &SessionServices) -> Result<(), Error> {
+    match services.store.fault() {
+        Some(fault @ StoreFault::FolderLost) => Err(fault.into()),
+        Some(StoreFault::Damaged) | None => Ok(()),
+    }
+}
 
 /// How far a [`SessionDeletion`] has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
