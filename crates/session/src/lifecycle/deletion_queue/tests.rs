@@ -133,7 +133,7 @@ impl TestBench {
 }
 
 #[tokio::test]
-async fn second_deletion_on_a_full_disk_does_not_bring_the_session_back() {
+async fn second_deletion_on_a_full_disk_leaves_the_session_closed() {
     let dir = tempfile::tempdir().expect("a folder");
     let stage = TestBench::start(dir.path()).await;
     for is_watched in [false, true] {
