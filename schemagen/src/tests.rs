@@ -1,16 +1,56 @@
-//! The committed files are those of the types, and events satisfy their schema.
+//! The committed files are those of the types, what the server writes satisfies its schema, and the
+//! OpenAPI document is in the form that generators of clients read.
 
+mod plain;
 mod event;
+mod document;
+mod frames;
+mod pages;
 
 use std::path::Path;
 
-use super::{files, text, write};
+use jsonschema::Validator;
+use serde_json::Value;
 
-/// The schema files below `root` that are missing or differ from the types.
+use super::{texts, write};
+
+/// The JSON of a committed file.
+fn read_json(path: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let text = std::fs::read_to_string(path).expect("the file is committed");
+    serde_json::from_str(&text).expect("the file is JSON")
+}
+
+/// Judges values by `schema`, with the formats of its texts.
+fn validator(schema: &Value) -> Validator {
+    let options = jsonschema::draft202012::options().should_validate_formats(true);
+    options.build(schema).expect("a valid schema")
+}
+
+/// Why a value does not satisfy a schema.
+fn refusal(validator: &Validator, value: &Value) -> Option<String> {
+    let refused = validator.validate(value).err()?;
+    Some(format!("{}: {refused}", refused.instance_path()))
+}
+
+/// The events of every golden log, one for each line.
+fn golden_events() -> Vec<Value> {
+    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/wire/tests/golden");
+    let mut events = Vec::new();
+    for scenario in std::fs::read_dir(logs).expect("golden logs") {
+        let log = scenario.expect("a folder").path().join("events.jsonl");
+        let log = std::fs::read_to_string(log).expect("a log");
+        let lines = log.lines().map(serde_json::from_str);
+        events.extend(lines.map(|event: Result<Value, _>| event.expect("JSON")));
+    }
+    events
+}
+
+/// The generated files below `root` that are missing or differ from the types.
 fn outdated(root: &Path) -> Vec<String> {
     let current = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
-    let files = files().into_iter();
-    let outdated = files.filter(|(path, schema)| current(path) != text(schema));
+    let texts = texts().into_iter();
+    let outdated = texts.filter(|(path, text)| current(path) != *text);
     outdated.map(|(path, _)| path).collect()
 }
 

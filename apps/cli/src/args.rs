@@ -223,7 +223,7 @@ pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
     /// Read this data folder instead of asking a server
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", visible_alias = "home")]
     pub(crate) data: Option<PathBuf>,
     /// Write JSON instead of text
     #[arg(long)]

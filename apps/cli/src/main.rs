@@ -52,7 +52,7 @@ fn run(command: CliCommand) -> Result<ExitCode> {
         CliCommand::Chat(args) => return block_on(chat::run(&args)),
         CliCommand::Record(args) => record::run(&args)?,
         CliCommand::Rerun(args) => return block_on(rerun::run(&args)),
-        CliCommand::Check(args) => return pack::check(&args),
+        CliCommand::Check(args) => return block_on(pack::check(&args)),
         CliCommand::Init(args) => pack::init(&args)?,
         CliCommand::Config(args) => settings::show(args.show())?,
         CliCommand::Compact(args) => maintenance::compact(&args)?,

@@ -8,5 +8,6 @@ pub(crate) mod sanitize;
 pub(crate) mod color;
 pub(crate) mod component_line;
 pub(crate) mod event_line;
+pub(crate) mod word_wrap;
 pub(crate) mod approval_text;
 pub(crate) mod keyboard;

@@ -4,5 +4,6 @@
 //! emitter available to all code that runs in a turn; the other two record what passes through them.
 
 pub mod ambient;
+pub(crate) mod open_placeholders;
 pub(crate) mod output_recorder;
 pub(crate) mod sub_agent_emitter;

@@ -2,5 +2,6 @@
 
 pub(crate) mod retry_delay;
 pub(crate) mod message_builder;
+pub(crate) mod call_usage;
 pub(crate) mod single_call;
 pub(crate) mod fallback;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::turn::BoundVersions;
+use turnwire_event::body::turn::{BoundVersions, TurnCompleted};
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::{EventEmitter, HistoryBudget, TurnContext, TurnOutcome, TurnWork};
 
@@ -24,7 +24,7 @@ pub struct TurnAssembly {
 }
 
 /// The reason of a turn whose session has an agent that the pack does not have.
-const UNKNOWN_AGENT: &str = "unknown_agent";
+const UNKNOWN_AGENT: &str = TurnCompleted::UNKNOWN_AGENT;
 
 impl TurnAssembly {
     /// A turn without an agent: it fails.

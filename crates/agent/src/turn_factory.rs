@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::IdGenerator;
+use turnwire_event::metric::{SubAgentVerticals, TurnDimensions};
 use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_model::ProviderLookup;
 use turnwire_model::routing::{ModelRoute, ModelRouter, RoutingInput};
-use turnwire_pack::{AgentDefinition, FlagCohort, Pack};
+use turnwire_pack::{AXIS2_TERMINAL_FLAG, AgentDefinition, FlagCohort, Pack};
 use turnwire_tool::{ToolDependencies, Toolbox, build_toolbox};
 
 use crate::dispatch::sub_agent::BoundSubAgent;
 use crate::dispatch::turn_binding::{EnvelopeFailurePolicy, TurnBinding};
+use crate::history::prior_context::PriorContextLabels;
 use crate::options::{AgentOptions, RetryOptions};
 use crate::prompt::failure_text::{FailureTexts, UnavailableModel};
 use crate::prompt::system_prompt::{
@@ -24,8 +26,6 @@ use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{ModelCandidate, ModelChoice, model_names, provider_name};
 use crate::turn_assembly::TurnAssembly;
 
-/// The flag by which the failure of a data service ends a turn with a single sub-agent (S1-102).
-const AXIS2_TERMINAL_FLAG: &str = "ai_assistant_axis2_terminal";
 /// Bytes that count as one token of history.
 const TOKEN_BYTES: usize = 4;
 
@@ -42,6 +42,7 @@ pub struct TurnFactory {
     worker_tools: Vec<Option<Toolbox>>,
     routing: Arc<ModelRouter>,
     retries: RetryOptions,
+    verticals: SubAgentVerticals,
 }
 
 impl TurnFactory {
@@ -91,7 +92,12 @@ impl TurnFactory {
             toolboxes.collect()
         };
         let routing = pack.routing.as_ref().map(ModelRouter::new);
+        let verticals = pack.agents.iter().filter_map(|agent| {
+            let vertical = agent.vertical.clone()?;
+            Some((agent.id.clone(), vertical))
+        });
         Self {
+            verticals: Arc::new(verticals.collect()),
             orchestrator_tools: toolbox_of(&pack.orchestrator.tools),
             sub_agent_tools: toolboxes(&pack.agents),
             worker_tools: toolboxes(&pack.workers),
@@ -117,6 +123,11 @@ impl TurnFactory {
         self
     }
 
+    /// The verticals of the pack's sub-agents.
+    pub fn verticals(&self) -> SubAgentVerticals {
+        Arc::clone(&self.verticals)
+    }
+
     /// The most history that a turn of the pack reads.
     pub fn history(&self) -> HistoryBudget {
         let pack = &*self.pack;
@@ -133,7 +144,7 @@ impl TurnFactory {
     pub fn bind(&self, input: &TurnInput, cohort: &FlagCohort) -> TurnAssembly {
         let pack = &*self.pack;
         let versions = pack.versions(cohort);
-        let Some(agent) = self.session_agent(input) else {
+        let Some(agent) = self.session_agent(input, cohort) else {
             let name = input.agent.as_deref();
             tracing::error!(session = %input.session_id, agent = name, "the pack has no such agent");
             return TurnAssembly::without_agent(versions, history_budget(&pack.orchestrator));
@@ -146,11 +157,18 @@ impl TurnFactory {
         let binding = TurnBinding {
             resources: Arc::new(self.agent_resources(input, agent, &sub_agents).0),
             workers_max: pack.limits.workers_max,
-            definition_version: versions.agent_definition.clone(),
+            dimensions: TurnDimensions {
+                agent_definition: versions.agent_definition.clone(),
+                dm_type: input.dm_type.clone(),
+                experiment_arm: pack.experiment_arm(cohort),
+                verticals: self.verticals(),
+            },
             sub_agents,
             fan_out_max: pack.cap as usize,
             watchdog: Duration::from_millis(pack.limits.watchdog_ms),
             prior_context_chars_max: pack.limits.prior_context_chars as usize,
+            prior_context_labels: PriorContextLabels::new(&pack.locales, &input.locale),
+            component_bytes_max: pack.limits.component_bytes as usize,
             envelope_failure_policy: match cohort.has(AXIS2_TERMINAL_FLAG) {
                 true => EnvelopeFailurePolicy::EndTurn,
                 false => EnvelopeFailurePolicy::Continue,
@@ -172,13 +190,14 @@ impl TurnFactory {
         let agents = pack.agents.iter().zip(&self.sub_agent_tools);
         agents
             .filter(|(agent, _)| is_enabled(agent))
-            .map(|(agent, tools)| Arc::new(self.sub_agent(input, agent, tools.as_ref())))
+            .map(|(agent, tools)| Arc::new(self.sub_agent(input, cohort, agent, tools.as_ref())))
             .collect()
     }
 
     fn sub_agent(
         &self,
         input: &TurnInput,
+        cohort: &FlagCohort,
         agent: &AgentDefinition,
         toolbox: Option<&Toolbox>,
     ) -> BoundSubAgent {
@@ -186,7 +205,7 @@ impl TurnFactory {
             role: AgentRole::SubAgent(agent.id.clone()),
             definition: agent,
             toolbox,
-            system: prompt_blocks(&self.pack, &agent.prompt_blocks),
+            system: prompt_blocks(&self.pack, agent, cohort),
         };
         let (resources, is_available) = self.agent_resources(input, sub_agent, &[]);
         BoundSubAgent {
@@ -202,7 +221,7 @@ impl TurnFactory {
     }
 
     /// The agent of the turn's session; `None` if the pack no longer has an agent of that name.
-    fn session_agent(&self, input: &TurnInput) -> Option<TurnAgent<'_>> {
+    fn session_agent(&self, input: &TurnInput, cohort: &FlagCohort) -> Option<TurnAgent<'_>> {
         let pack = &*self.pack;
         let orchestrator = AgentRole::Orchestrator;
         let name = input.agent.as_deref().unwrap_or(orchestrator.name());
@@ -211,13 +230,13 @@ impl TurnFactory {
                 role: orchestrator,
                 definition: &pack.orchestrator,
                 toolbox: self.orchestrator_tools.as_ref(),
-                system: orchestrator_prompt(pack),
+                system: orchestrator_prompt(pack, cohort),
             });
         }
         let workers = pack.workers.iter().zip(&self.worker_tools);
         let mut agents = workers.chain(pack.agents.iter().zip(&self.sub_agent_tools));
         let (definition, toolbox) = agents.find(|(definition, _)| definition.id == name)?;
-        let blocks = prompt_blocks(pack, &definition.prompt_blocks);
+        let blocks = prompt_blocks(pack, definition, cohort);
         Some(TurnAgent {
             role: AgentRole::Worker(name.to_owned()),
             definition,

@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 use turnwire_event::Actor;
 use turnwire_event::body::turn::TurnError;
-use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, TurnStatus};
-use turnwire_event::port::{EmitRefusal, TurnContext, TurnOutcome};
+use turnwire_event::code::{CallPurpose, ErrorCode, LlmErrorClass, ToolErrorClass, TurnStatus};
+use turnwire_event::port::{Emission, EmitRefusal, TurnContext, TurnOutcome};
 use turnwire_model::{ModelMessage, ModelProvider, ModelRequest};
+use turnwire_tool::deliver;
 
 use crate::dispatch::dispatch_step::{DispatchStep, RetainedNote, sort_requests};
 use crate::dispatch::invocation_result::decline_sub_agents;
@@ -54,7 +55,7 @@ pub(crate) async fn run_turn(
     output: &OutputRecorder,
 ) -> TurnOutcome {
     let trace = turn.input.trace.clone();
-    let tool_context = tool_context_of(&turn, None, trace, &binding.definition_version);
+    let tool_context = tool_context_of(&turn, None, trace, &binding.dimensions);
     let wait_meter = WaitMeter::default();
     let candidate_cursor = CandidateCursor::default();
     let budget = Arc::new(TurnBudget::new(&binding.resources.options));
@@ -97,6 +98,11 @@ pub(crate) async fn run_turn(
         Err(TurnStop::NeedsApproval) => turn_loop.pause().await,
         Err(TurnStop::Refused) => Err(EmitRefusal::Ended),
     };
+    for body in output.placeholder_endings() {
+        let emission = Emission::new(Actor::ORCHESTRATOR, body);
+        // Refused only if the session ends the turn itself, and with it every placeholder.
+        let _ = deliver(&*turn.emitter, emission).await;
+    }
     // After a refusal the session ends the turn itself and ignores this outcome.
     ended.unwrap_or_else(|_| failed_outcome(ErrorCode::InternalError.into(), None))
 }
@@ -128,7 +134,12 @@ impl From<CallHalt> for TurnStop {
         match halt {
             CallHalt::Refused => Self::Refused,
             CallHalt::Model(LlmErrorClass::RateLimited) => Self::Failed(ErrorCode::RateLimitError),
-            CallHalt::Model(_) => Self::Failed(ErrorCode::InternalError),
+            CallHalt::Model(
+                LlmErrorClass::Provider | LlmErrorClass::Timeout | LlmErrorClass::Transport,
+            ) => Self::Failed(ErrorCode::ModelUnavailable),
+            CallHalt::Model(LlmErrorClass::Internal | LlmErrorClass::Cancelled) => {
+                Self::Failed(ErrorCode::InternalError)
+            }
             CallHalt::Limit(limit) => Self::Limit(limit),
         }
     }
@@ -217,7 +228,13 @@ impl TurnLoop<'_> {
         }
         let cursor = self.context.candidate_cursor;
         let model = &self.binding.resources.models.current(cursor).model;
-        tracing::warn!(model, "the model of a turn stopped without output");
+        tracing::warn!(
+            trace_id = self.context.trace_id(),
+            session_id = %self.turn.input.session_id,
+            turn_id = %self.turn.input.turn_id,
+            model,
+            "the model of a turn stopped without output"
+        );
         Err(TurnStop::Failed(ErrorCode::InternalError))
     }
 
@@ -257,7 +274,8 @@ impl TurnLoop<'_> {
         let mut results = self.decline_excess(excess).await?;
         let sorted = sort_requests(requests, self.binding);
         let broken = sorted.broken_sub_agent_calls;
-        results.extend(decline_sub_agents(&self.context, broken, BROKEN_INPUT).await?);
+        let declined = (ToolErrorClass::InvalidInput, BROKEN_INPUT);
+        results.extend(decline_sub_agents(&self.context, broken, declined).await?);
         let split = split_by_approval(resources, self.turn.input.kind, sorted.tool_calls);
         results.extend(decline_all(&self.context, split.invalid).await?);
         self.need_approval = split.need_approval;
@@ -294,7 +312,8 @@ impl TurnLoop<'_> {
         calls.append(&mut sorted.broken_sub_agent_calls);
         let mut results = decline_excess(&self.context, sorted.tool_calls).await?;
         let reason = excess_result(&self.binding.resources);
-        results.extend(decline_sub_agents(&self.context, calls, &reason).await?);
+        let declined = (ToolErrorClass::NotExecuted, reason.as_str());
+        results.extend(decline_sub_agents(&self.context, calls, declined).await?);
         Ok(results)
     }
 
@@ -314,7 +333,13 @@ impl TurnLoop<'_> {
         let pending = self.failures.pending_error();
         let code = pending.map_or(code, |error| error.code);
         if let Some(texts) = &self.binding.failure_texts {
-            let provider: Arc<dyn ModelProvider> = Arc::new(texts.reply(code));
+            let reply = texts.reply(code);
+            // Clients show all text of a turn as one: the reply must not run into a broken sentence.
+            let reply = match self.output.has_text() {
+                true => reply.in_new_paragraph(),
+                false => reply,
+            };
+            let provider: Arc<dyn ModelProvider> = Arc::new(reply);
             let request = ModelRequest {
                 model: texts.model.clone(),
                 ..self.request(1, &[])
@@ -336,6 +361,13 @@ impl TurnLoop<'_> {
     /// Ends a turn that has reached a [`BudgetLimit`]. A bound of the whole turn is the turn's own
     /// end, whichever agent reached it: a sub-agent that had to stop for it did not fail by itself.
     async fn exhaust(mut self, limit: BudgetLimit) -> EmitResult<TurnOutcome> {
+        tracing::warn!(
+            trace_id = self.context.trace_id(),
+            session_id = %self.turn.input.session_id,
+            turn_id = %self.turn.input.turn_id,
+            limit = limit.reason(),
+            "a turn reached a limit"
+        );
         match limit {
             BudgetLimit::Tokens | BudgetLimit::Cost => {
                 self.failures.report_pending(&self.context).await?;

@@ -80,6 +80,16 @@ impl RequestHeaders {
         self
     }
 
+    /// Replaces the values of the headers, where they occur in `text`, by `***`: the whole value, and
+    /// the part after `Bearer`. Shorter values than eight characters are words.
+    pub fn hide_values(&self, text: &str) -> String {
+        const VALUE_CHARS_MIN: usize = 8;
+        let values = self.0.values().filter_map(|value| value.to_str().ok());
+        let values = values.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)]);
+        let secrets = values.filter(|value| value.len() >= VALUE_CHARS_MIN);
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
+    }
+
     pub(crate) fn into_map(self) -> HeaderMap {
         self.0
     }

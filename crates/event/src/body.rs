@@ -3,6 +3,16 @@
 //! Only types that the server emits have a payload here. A new type is a variant, and the compiler
 //! lists the places that must handle it.
 
+/// Texts that the server itself writes into a member of a payload, as constants of its type and as a
+/// list. The documents are compared with the lists.
+macro_rules! server_texts {
+    ($(#[$about:meta])* $list:ident { $($(#[$doc:meta])* $name:ident = $text:literal),+ $(,)? }) => {
+        $($(#[$doc])* pub const $name: &'static str = $text;)+
+        $(#[$about])*
+        pub const $list: &'static [&'static str] = &[$(Self::$name),+];
+    };
+}
+
 pub mod lifecycle;
 pub mod model;
 pub mod tooling;

@@ -1,6 +1,11 @@
-//! The closed sets of codes that clients may see. They never carry exception text, hosts or paths.
+//! The sets of codes that clients may see, all closed but [`Reason`]. They never carry exception
+//! text, hosts or paths.
+
+mod reason;
 
 use serde::{Deserialize, Serialize};
+
+pub use reason::{Reason, ReasonToken};
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident, $case:literal { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
@@ -9,7 +14,18 @@ macro_rules! codes {
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = $case)]
         pub enum $name { $($(#[$vdoc])* $variant),+ }
+
+        #[cfg(test)]
+        impl CodeSet for $name {
+            const ALL: &'static [Self] = &[$(Self::$variant),+];
+        }
     };
+}
+
+/// A set of codes, for tests that compare it with its contract.
+#[cfg(test)]
+trait CodeSet: Sized + 'static {
+    const ALL: &'static [Self];
 }
 
 /// The text of a code, or of any other value whose JSON is a string; otherwise the JSON.
@@ -59,8 +75,10 @@ Origin, "snake_case" {
 
 codes!(/// The code of a failure as clients see it.
 ErrorCode, "SCREAMING_SNAKE_CASE" {
-    /// A fault of the server or a provider.
+    /// A fault of the server.
     InternalError,
+    /// The model's provider failed, did not answer, or refused the call.
+    ModelUnavailable,
     /// The model provider's rate limit was exceeded.
     RateLimitError,
     /// A sub-agent of the turn failed.
@@ -69,20 +87,6 @@ ErrorCode, "SCREAMING_SNAKE_CASE" {
     CcsEnvelopeError,
     /// Some of several sub-agents failed.
     PartialFanOut,
-});
-
-codes!(/// Why an enricher failed. An unknown reason becomes `UpstreamUnavailable` (D-29).
-Reason, "snake_case" {
-    /// The enricher's upstream is unavailable.
-    UpstreamUnavailable,
-    /// The enricher's upstream timed out.
-    UpstreamTimeout,
-    /// The enricher's upstream returned too little data.
-    UpstreamPartial,
-    /// The user is not allowed to see the data.
-    Unauthorized,
-    /// The enricher rejected the request.
-    InvalidRequest,
 });
 
 codes!(/// Why a sub-agent failed.
@@ -207,6 +211,8 @@ ToolErrorClass, "snake_case" {
     PrincipalMismatch,
     /// The model's input does not satisfy the tool's schema.
     InvalidInput,
+    /// The server did not run the tool: the message called more than the limit allows.
+    NotExecuted,
     /// A fault of the server.
     Internal,
 });
@@ -351,6 +357,67 @@ ToolState, "snake_case" {
     Completed,
     /// The tool failed or timed out.
     Failed,
-    /// The tool was cancelled or rejected.
+    /// The tool was cancelled, rejected or not executed.
     Cancelled,
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asserts that `words` are the codes of `T`, no more and no less, and are read as written.
+    fn assert_codes<T: CodeSet + Serialize + serde::de::DeserializeOwned>(words: &[&str]) {
+        let mut names: Vec<String> = T::ALL.iter().map(code_name).collect();
+        let mut words = words.to_vec();
+        names.sort();
+        words.sort_unstable();
+        assert_eq!(names, words);
+        for word in words {
+            let code: T =
+                serde_json::from_value(word.into()).unwrap_or_else(|why| panic!("{word}: {why}"));
+            assert_eq!(code_name(&code), word);
+        }
+    }
+
+    //
+    #[test]
+    fn codes_have_the_words_of_their_contracts() {
+        assert_codes::<TurnStatus>(&["ok", "degraded", "failed", "paused"]);
+        assert_codes::<TurnKind>(&["chat", "mission", "worker", "scheduled"]);
+        assert_codes::<CancelCode>(&["IDLE_TIMEOUT", "REQUEST_CANCELLED"]);
+        assert_codes::<Phase>(&["route", "llm", "tool", "seam", "delegate", "idle", "queued"]);
+        assert_codes::<FailureMode>(&["cancelled_by_user", "timeout", "error"]);
+        assert_codes::<LlmErrorClass>(&[
+            "cancelled",
+            "rate_limited",
+            "timeout",
+            "transport",
+            "provider",
+            "internal",
+        ]);
+        assert_codes::<ErrorCode>(&[
+            "INTERNAL_ERROR",
+            "MODEL_UNAVAILABLE",
+            "RATE_LIMIT_ERROR",
+            "SUB_AGENT_FAILED",
+            "CCS_ENVELOPE_ERROR",
+            "PARTIAL_FAN_OUT",
+        ]);
+    }
+
+    // D-21
+    #[test]
+    fn every_type_of_tool_has_its_word() {
+        assert_codes::<ToolType>(&[
+            "mcp",
+            "ccs",
+            "sub_agent",
+            "function",
+            "http",
+            "process",
+            "client",
+            "render",
+            "delegate",
+        ]);
+    }
+}

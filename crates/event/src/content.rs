@@ -10,23 +10,31 @@ use crate::id::ToolUseId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContentBlock {
+    #[cfg_attr(feature = "schema", schemars(title = "TextBlock"))]
     Text {
+        /// What the user or the model wrote.
         text: String,
     },
     /// The model's reasoning, if the provider exposes it.
+    #[cfg_attr(feature = "schema", schemars(title = "ThinkingBlock"))]
     Thinking {
+        /// The reasoning, as far as the provider shows it.
         text: String,
         /// The provider's signature, sent back unchanged in later requests.
         signature: Option<String>,
     },
     /// The model's request to run a tool.
+    #[cfg_attr(feature = "schema", schemars(title = "ToolUseBlock"))]
     ToolUse {
+        /// Names the tool use; its result has the same id.
         id: ToolUseId,
+        /// The name of the tool.
         name: String,
         /// The tool's input, parsed.
         input: Value,
     },
     /// The result of a tool use.
+    #[cfg_attr(feature = "schema", schemars(title = "ToolResultBlock"))]
     ToolResult {
         /// The tool use that this result answers.
         tool_use_id: ToolUseId,
@@ -36,6 +44,7 @@ pub enum ContentBlock {
         is_error: bool,
     },
     /// A component for the client to render.
+    #[cfg_attr(feature = "schema", schemars(title = "ComponentBlock"))]
     Component {
         /// The tool use that produced the component.
         tool_use_id: ToolUseId,
@@ -43,6 +52,7 @@ pub enum ContentBlock {
         component: Value,
     },
     /// A collection for the client to render.
+    #[cfg_attr(feature = "schema", schemars(title = "DataBlock"))]
     Data {
         /// The id of the placeholder: the same as in its `data.loading`.
         data_id: String,
@@ -92,22 +102,40 @@ pub enum StopReason {
 /// The tokens and the cost of one or more model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Usage"))]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenUsage {
     /// Tokens of the requests, cached ones included.
     pub input_tokens: u64,
     /// Tokens of the answers, reasoning included.
     pub output_tokens: u64,
+    /// As the provider reports it; otherwise `input_tokens` and `output_tokens` together.
     pub total_tokens: u64,
     /// The share of `output_tokens` that is reasoning.
     pub reasoning_tokens: u64,
     /// The share of `input_tokens` that the provider read from its cache.
     pub cached_tokens: u64,
+    /// The cost in US dollars by the prices of the pack; 0 for a model without a price.
     pub cost_usd: f64,
+    /// True if a part of the numbers is the server's estimate: a call that was stopped or that
+    /// failed has no final numbers of its provider.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
+/// Bytes of text that count as one token where a provider reports no number.
+const TOKEN_BYTES: u64 = 4;
+
 impl TokenUsage {
+    /// The number of tokens of `bytes` of text, roughly: for a call without its provider's numbers.
+    pub const fn estimated_tokens(bytes: u64) -> u64 {
+        bytes.div_ceil(TOKEN_BYTES)
+    }
+
+    /// True if nothing was used.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Adds two usages, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -118,6 +146,7 @@ impl TokenUsage {
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
             cost_usd: self.cost_usd + other.cost_usd,
+            estimated: self.estimated || other.estimated,
         }
     }
 }

@@ -16,7 +16,6 @@ use crate::position::Position;
 /// The W3C trace context that an event belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Trace"))]
 pub struct TraceContext {
     pub trace_id: String,
     pub span_id: String,
@@ -42,7 +41,6 @@ pub enum RenderPolicy {
 /// The rendering decision that the interceptor stamps on an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Render"))]
 pub struct RenderDecision {
     pub policy: RenderPolicy,
     /// The number of the batch within the turn, for batched events.
@@ -99,6 +97,8 @@ pub struct EventEnvelope<'a> {
     pub timestamp: &'a str,
     pub trace: Option<&'a TraceContext>,
     pub render: Option<&'a RenderDecision>,
+    /// The sub-agent whose tool is the actor.
+    pub sub_agent_id: Option<&'a str>,
 }
 
 impl EventEnvelope<'_> {
@@ -139,6 +139,10 @@ impl EventEnvelope<'_> {
             put(out, &[",\"render\":"]);
             serde_json::to_writer(&mut *out, render).expect("plain data");
         }
+        if let Some(sub_agent_id) = self.sub_agent_id {
+            put(out, &[",\"sub_agent_id\":"]);
+            serde_json::to_writer(&mut *out, sub_agent_id).expect("plain data");
+        }
         put(out, &[",\"payload\":"]);
         out.extend_from_slice(payload);
         out.push(b'}');
@@ -161,6 +165,8 @@ pub struct Event {
     pub timestamp: Timestamp,
     pub trace: Option<TraceContext>,
     pub render: Option<RenderDecision>,
+    /// The sub-agent whose tool is the actor; `None` for all other actors.
+    pub sub_agent_id: Option<String>,
     pub body: Body,
 }
 
@@ -188,6 +194,8 @@ struct RawEvent<'a> {
     trace: Option<TraceContext>,
     #[serde(default)]
     render: Option<RenderDecision>,
+    #[serde(default)]
+    sub_agent_id: Option<String>,
     #[serde(borrow)]
     payload: &'a RawValue,
 }
@@ -206,8 +214,14 @@ impl Event {
             timestamp: raw.timestamp,
             trace: raw.trace,
             render: raw.render,
+            sub_agent_id: raw.sub_agent_id,
             body,
         })
+    }
+
+    /// The sub-agent that the event counts for: the actor itself, or the one whose tool it is.
+    pub fn sub_agent(&self) -> Option<&str> {
+        self.actor.sub_agent().or(self.sub_agent_id.as_deref())
     }
 
     /// Serialises the event to the bytes that the log stores.
@@ -224,6 +238,7 @@ impl Event {
             timestamp: &self.timestamp.to_string(),
             trace: self.trace.as_ref(),
             render: self.render.as_ref(),
+            sub_agent_id: self.sub_agent_id.as_deref(),
         }
         .write(&payload, &mut out);
         out
@@ -248,7 +263,7 @@ mod tests {
     use crate::id::{MessageId, Ulid};
     use crate::position::{Epoch, Seq, Sub};
 
-    //
+    // R-01, D-32
     #[test]
     fn envelope_keys_are_ordered_and_read_back() {
         let event = Event {
@@ -263,6 +278,7 @@ mod tests {
             timestamp: Timestamp::from_millis(1_000),
             trace: None,
             render: None,
+            sub_agent_id: None,
             body: Body::TextDelta(TextDelta {
                 message_id: MessageId(Ulid(3)),
                 content_block_index: 0,

@@ -172,6 +172,20 @@ impl EventFilter {
         self.actors.as_deref()
     }
 
+    /// A filter that passes everything that this one does, and events of `types` by actors that match
+    /// `actor`, hidden ones included. It may pass more: the caller still matches each event.
+    #[must_use]
+    pub fn widened(&self, types: TypeSet, actor: Actor) -> Self {
+        let mut wider = self.clone();
+        wider.types = types.iter().fold(wider.types, TypeSet::with);
+        wider
+            .actors
+            .iter_mut()
+            .for_each(|actors| actors.push(actor.clone()));
+        wider.include_suppressed = true;
+        wider
+    }
+
     /// True if events that the rendering policy hides pass too.
     pub fn includes_suppressed(&self) -> bool {
         self.include_suppressed

@@ -10,11 +10,13 @@ pub mod checkpoint;
 pub mod replay;
 pub mod rows;
 pub mod dispatch;
+pub mod open_work;
 pub mod turn;
 pub mod close;
 
 pub use close::{CloseCause, ClosingEvent, StopSummary, StoppedTask, closing};
 pub use cut::DeltaCut;
 pub use message::MessageFold;
+pub use open_work::OpenWork;
 pub use rows::rows;
 pub use turn::OpenTurn;

@@ -254,7 +254,7 @@ mod tests {
         assert!(EventType::ALL.len() <= 128, "a TypeSet has 128 bits");
     }
 
-    // S3-049, S3-069
+    // S3-049, S3-069, D-34, C-12, I-03
     #[test]
     fn reserved_domains_never_enter_the_catalog() {
         for &kind in EventType::ALL.iter().filter(|kind| kind.is_persisted()) {
@@ -265,6 +265,42 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    // R-02
+    #[test]
+    fn catalog_is_that_of_the_requirement() {
+        let required = "session.created, session.closed, turn.started, turn.completed, \
+             turn.cancel_requested, turn.cancelled, approval.requested, approval.resolved, \
+             route.decided, routing.policy_reloaded, dispatch.traced, llm.call_started, \
+             llm.call_completed, llm.call_failed, tool.called, tool.completed, tool.failed, \
+             subagent.started, subagent.completed, subagent.failed, delegate.started, \
+             delegate.completed, delegate.failed, status.emitted, data.loading, data.loaded, \
+             component.rendered, error.reported, feedback.recorded, skill.loaded, \
+             plan.step_started, plan.subagent_updated, plan.step_completed, plan.degraded, \
+             safety.decided, mission.stage, mission.exited, artifact.created, evidence.created, \
+             agent.error_emit, bus.subscriber_registered, bus.subscriber_unregistered, \
+             bus.handler_warning";
+        let required: Vec<&str> = required.split(", ").collect();
+        let persisted = EventType::ALL.iter().filter(|kind| kind.is_persisted());
+        let catalog: Vec<&str> = persisted.clone().map(|kind| kind.name()).collect();
+        assert_eq!(catalog, required);
+        // Those without a payload are named for what is not built: skills, missions and their plans.
+        let unused = persisted.filter(|kind| !crate::Body::KINDS.contains(kind));
+        let unused: Vec<&str> = unused.map(|kind| kind.name()).collect();
+        assert_eq!(
+            unused,
+            [
+                "skill.loaded",
+                "plan.subagent_updated",
+                "plan.degraded",
+                "safety.decided",
+                "mission.stage",
+                "mission.exited",
+                "artifact.created",
+                "evidence.created"
+            ]
+        );
     }
 
     // S3-068

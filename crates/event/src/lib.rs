@@ -17,8 +17,8 @@ pub mod envelope;
 pub mod filter;
 pub mod row;
 pub mod fold;
-pub mod port;
 pub mod metric;
+pub mod port;
 #[cfg(feature = "schema")]
 pub mod schema;
 

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::body::approval::ResolvedApproval;
+use crate::body::delegate::{DelegateEnd, SummaryDetail};
 use crate::body::turn::{BoundVersions, TurnError};
 use crate::code::{FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
@@ -21,6 +22,7 @@ use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnI
 use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, ProviderState};
+use crate::metric::SubAgentVerticals;
 use crate::position::Position;
 use crate::row::NewMessage;
 
@@ -38,6 +40,8 @@ pub struct Emission {
     pub message: Option<NewMessage>,
     /// The span of the event; `None` for the turn's own.
     pub trace: Option<Arc<TraceContext>>,
+    /// The sub-agent whose tool is the actor.
+    pub sub_agent_id: Option<Arc<str>>,
     /// The provider's id of the answer, with the end of a model call. Stored in the call's row only.
     pub provider_response_id: Option<String>,
 }
@@ -50,8 +54,14 @@ impl Emission {
             body,
             message: None,
             trace: None,
+            sub_agent_id: None,
             provider_response_id: None,
         }
+    }
+
+    /// The sub-agent that the event counts for: the actor itself, or the one whose tool it is.
+    pub fn sub_agent(&self) -> Option<&str> {
+        self.actor.sub_agent().or(self.sub_agent_id.as_deref())
     }
 }
 
@@ -107,6 +117,12 @@ pub trait EventEmitter: Send + Sync {
     /// the content, which is the concatenation of the deltas.
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal>;
 
+    /// Reports what the running call `call_id` has used so far. Not an event: the session writes the
+    /// newest report into the end of a call that is stopped.
+    fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
+        let _ = (call_id, usage);
+    }
+
     /// Resolves when the outbox has room.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
@@ -147,16 +163,16 @@ pub trait HistoryReader: Send + Sync {
 /// The work that a turn delegates to a worker session, for [`WorkerLauncher::run`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerTask {
-    /// The worker's session, from [`WorkerLauncher::reserve`].
+    /// The worker's session, from [`WorkerLauncher::create`].
     pub worker_session_id: SessionId,
     /// The tool use that delegates.
     pub tool_use_id: ToolUseId,
-    /// The agent that runs in the worker session.
-    pub agent: String,
     /// The instruction for the worker.
     pub task: String,
     /// The time limit of the worker.
     pub limit: Duration,
+    /// What the event of the worker's end shows of its answer.
+    pub detail: SummaryDetail,
     pub trace: Option<Arc<TraceContext>>,
 }
 
@@ -174,7 +190,7 @@ pub enum WorkerEnd {
     Failed(FailureMode),
 }
 
-/// Why [`WorkerLauncher::reserve`] refused a worker.
+/// Why [`WorkerLauncher::create`] refused a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkerRefusal {
     /// The turn has reached its limit of workers.
@@ -190,17 +206,28 @@ pub enum WorkerRefusal {
 
 /// Starts worker sessions for agents that delegate.
 pub trait WorkerLauncher: Send + Sync {
-    /// Reserves the id of a worker session, so that it can be announced before the session exists.
-    fn reserve(&self) -> Result<SessionId, WorkerRefusal>;
+    /// Creates the session of a worker that runs `agent`. The session is durable when the future
+    /// resolves, so that an event may name it.
+    fn create(&self, agent: &str) -> BoxFuture<'static, Result<SessionId, WorkerRefusal>>;
 
-    /// Creates the worker's session, runs `task` in it, and waits for its end. Dropping the future
-    /// cancels the worker; from the start it is a child task of the turn.
+    /// Deletes the session of a worker that no event has named.
+    fn discard(&self, worker: SessionId) {
+        let _ = worker;
+    }
+
+    /// Runs `task` in the session of the worker, and waits for its end. Dropping the future cancels
+    /// the worker; from the start it is a child task of the turn.
     fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd>;
 
-    /// The workers of `tool_use_id` whose start was reported and whose end was not, as when its
-    /// [`WorkerLauncher::run`] was dropped. Resolves when all of them have ended.
-    fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
-        let _ = tool_use_id;
+    /// The ends of the workers of `tool_use_id` whose start was reported and whose end was not, as
+    /// when its [`WorkerLauncher::run`] was dropped. Resolves when all of them have ended; those that
+    /// did not end by themselves have failed with `stopped`.
+    fn left(
+        &self,
+        tool_use_id: ToolUseId,
+        stopped: FailureMode,
+    ) -> BoxFuture<'static, Vec<DelegateEnd>> {
+        let _ = (tool_use_id, stopped);
         Box::pin(std::future::ready(Vec::new()))
     }
 }
@@ -216,8 +243,8 @@ impl ChildTaskRegistry for NoChildTasks {
 }
 
 impl WorkerLauncher for NoChildTasks {
-    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
-        Err(WorkerRefusal::Unavailable)
+    fn create(&self, _: &str) -> BoxFuture<'static, Result<SessionId, WorkerRefusal>> {
+        Box::pin(std::future::ready(Err(WorkerRefusal::Unavailable)))
     }
 
     fn run(&self, _: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
@@ -258,6 +285,8 @@ pub struct TurnInput {
     pub trace: Option<Arc<TraceContext>>,
     /// The time limit of the turn, from the start of its work.
     pub turn_timeout: Duration,
+    /// The kind of message as a label of metrics; empty for a turn of a person.
+    pub dm_type: String,
 }
 
 /// The handles that a [`TurnProducer`] gets for one turn.
@@ -288,6 +317,10 @@ pub type TurnWork = Box<dyn FnOnce(TurnContext) -> BoxFuture<'static, TurnOutcom
 /// meantime, this turn keeps what it was bound to (S2-001).
 pub struct BoundTurn {
     pub versions: BoundVersions,
+    /// The experiments that the turn is part of, as a label of metrics.
+    pub experiment_arm: String,
+    /// The verticals of the sub-agents that the turn may call, as labels of metrics.
+    pub verticals: SubAgentVerticals,
     pub history: HistoryBudget,
     /// The [`EventGate`] that every event of the turn passes.
     pub gate: Box<dyn EventGate>,

@@ -1,7 +1,10 @@
-//! JSON Schemas of what is emitted, generated from the types so that they cannot drift.
+//! JSON Schemas of what is emitted, generated from the types so that they cannot drift. They describe
+//! what the server writes: a member that every event has is required.
+
+pub mod plain;
 
 use schemars::SchemaGenerator;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::actor::Actor;
@@ -9,47 +12,110 @@ use crate::body::Body;
 use crate::clock::Timestamp;
 use crate::envelope::{RenderDecision, TraceContext};
 use crate::id::{ResponseId, SessionId, TurnId};
+use crate::kind::EventType;
 use crate::message::Message;
 use crate::position::Position;
 
-/// The schema of an event: the envelope, and for each type that is emitted its payload.
+/// The schema of the payload of a type that no release emits yet.
+pub const RESERVED: &str = "ReservedPayload";
+
+/// The schema of an event: one of those of [`events`].
 pub fn event() -> Value {
-    let mut generator = SchemaGenerator::new(SchemaSettings::draft2020_12());
-    let mut properties = Map::new();
-    let mut property = |name: &str, schema: schemars::Schema| {
-        properties.insert(name.to_owned(), schema.to_value());
-    };
-    property("id", generator.subschema_for::<Position>());
-    property("session_id", generator.subschema_for::<SessionId>());
-    property("turn_id", generator.subschema_for::<Option<TurnId>>());
-    property(
-        "response_id",
-        generator.subschema_for::<Option<ResponseId>>(),
-    );
-    property("actor", generator.subschema_for::<Actor>());
-    property("timestamp", generator.subschema_for::<Timestamp>());
-    property("persisted", generator.subschema_for::<bool>());
-    property("trace", generator.subschema_for::<Option<TraceContext>>());
-    property("render", generator.subschema_for::<RenderDecision>());
-    let variants: Vec<Value> = Body::schemas(&mut generator)
-        .into_iter()
-        .map(|(name, payload)| json!({ "properties": { "type": { "const": name }, "payload": payload } }))
+    let mut generator = generator();
+    let variants = events(&mut generator);
+    let names = variants.iter().map(|(_, name, _)| name.clone());
+    let refs: Vec<Value> = names
+        .map(|name| json!({ "$ref": format!("#/$defs/{name}") }))
         .collect();
-    json!({
+    let mut definitions = generator.take_definitions(true);
+    let schemas = variants.into_iter().map(|(_, name, schema)| (name, schema));
+    definitions.extend(schemas);
+    definitions.sort_keys();
+    let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Event",
+        "description": "An event, by its `type`.",
+        "oneOf": refs,
+        "$defs": definitions,
+    });
+    finish(&mut schema);
+    schema
+}
+
+/// The schema of each type of event: the type, the name of the schema, the envelope with its payload.
+pub fn events(generator: &mut SchemaGenerator) -> Vec<(EventType, String, Value)> {
+    let prefix = format!("#{}/", generator.settings().definitions_path);
+    let envelope = envelope(generator);
+    let payloads = Body::schemas(generator);
+    let mut schemas = Vec::new();
+    for &kind in EventType::ALL {
+        let emitted = payloads.iter().find(|(name, _)| *name == kind.name());
+        let payload = match emitted {
+            Some((_, payload)) => payload.clone().to_value(),
+            None => json!({ "$ref": format!("{prefix}{RESERVED}") }),
+        };
+        let mut properties = envelope.clone();
+        properties["type"] = json!({ "type": "string", "const": kind.name() });
+        properties.insert("payload".to_owned(), payload);
+        let optional = |key: &str| ["render", "sub_agent_id"].contains(&key);
+        let required: Vec<&String> = properties.keys().filter(|key| !optional(key)).collect();
+        let schema = json!({
+            "description": format!("An event of the type `{}`.", kind.name()),
+            "type": "object",
+            "required": required,
+            "properties": properties,
+        });
+        schemas.push((kind, format!("{kind:?}Event"), schema));
+    }
+    let reserved = json!({
+        "description": "A type that filters may name and that this release does not emit.",
         "type": "object",
-        "required": ["id", "type", "session_id", "turn_id", "response_id", "actor", "timestamp",
-                     "persisted", "trace", "payload"],
-        "properties": properties,
-        "oneOf": variants,
-        "$defs": generator.definitions(),
-    })
+        "additionalProperties": true,
+    });
+    let definitions = generator.definitions_mut();
+    definitions.insert(RESERVED.to_owned(), reserved);
+    schemas
+}
+
+/// The fields around the payload, in the order in which they are written.
+fn envelope(generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let fields = [
+        ("id", generator.subschema_for::<Position>()),
+        ("type", generator.subschema_for::<String>()),
+        ("session_id", generator.subschema_for::<SessionId>()),
+        ("turn_id", generator.subschema_for::<Option<TurnId>>()),
+        (
+            "response_id",
+            generator.subschema_for::<Option<ResponseId>>(),
+        ),
+        ("actor", generator.subschema_for::<Actor>()),
+        ("timestamp", generator.subschema_for::<Timestamp>()),
+        ("persisted", generator.subschema_for::<bool>()),
+        ("trace", generator.subschema_for::<Option<TraceContext>>()),
+        ("render", generator.subschema_for::<RenderDecision>()),
+        ("sub_agent_id", generator.subschema_for::<String>()),
+    ];
+    let fields = fields.into_iter();
+    fields
+        .map(|(name, schema)| (name.to_owned(), schema.to_value()))
+        .collect()
 }
 
 /// The schema of a message.
 pub fn message() -> Value {
-    SchemaGenerator::new(SchemaSettings::draft2020_12())
-        .into_root_schema_for::<Message>()
-        .to_value()
+    let mut schema = generator().into_root_schema_for::<Message>().to_value();
+    finish(&mut schema);
+    schema
+}
+
+/// Makes the schema of what the server writes plain, and open to new members.
+pub fn finish(schema: &mut Value) {
+    plain::make_plain(schema);
+    plain::allow_new_members(schema);
+}
+
+/// A generator of schemas of what the server writes.
+fn generator() -> SchemaGenerator {
+    let settings = SchemaSettings::draft2020_12();
+    SchemaGenerator::new(settings.with(|settings| settings.contract = Contract::Serialize))
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
-use turnwire_event::Position;
+use turnwire_event::{EventFilter, Position};
 use turnwire_log::{EventSink, ReleasedEvent};
 
 use crate::budget::{EvictEntries, RingBudget};
@@ -246,6 +246,19 @@ impl<S: RingState> Ring<S> {
             };
         }
         RingRead::Advanced(track.read(cursor, events_max, receive))
+    }
+
+    /// Counts the entries from index `from` on that pass `filter`, and those that have left the ring
+    /// without being looked at. Returns the count and the index behind the newest entry.
+    pub fn count_passing(&self, from: u64, filter: &EventFilter) -> (u64, u64) {
+        let core = self.core.lock();
+        let (first, end) = (core.first, core.first + core.entries.len() as u64);
+        let entries = core
+            .entries
+            .iter()
+            .skip(from.saturating_sub(first) as usize);
+        let passing = entries.filter(|entry| filter.matches(&entry.head)).count();
+        (first.saturating_sub(from) + passing as u64, end)
     }
 
     /// The entries from index `from` on, and the index of the oldest entry.

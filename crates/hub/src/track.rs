@@ -288,3 +288,6 @@ impl FrameTrack {
         index
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,3 +71,38 @@ impl Drop for WakerGuard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Wake, Waker};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct WakeCount(AtomicUsize);
+
+    impl Wake for WakeCount {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn dropped_guard_is_woken_no_more() {
+        let set = Arc::<WakerSet>::default();
+        let counts: [Arc<WakeCount>; 2] = Default::default();
+        let wakers = counts.each_ref().map(|count| {
+            let waker = Arc::new(AtomicWaker::new());
+            waker.register(&Waker::from(Arc::clone(count)));
+            waker
+        });
+        let [first, _second] = wakers.clone().map(|waker| set.register(waker));
+        assert_eq!(set.len(), 2);
+        drop(first);
+        assert_eq!(set.len(), 1);
+        set.wake_all();
+        let woken = counts.map(|count| count.0.load(Ordering::Relaxed));
+        assert_eq!(woken, [0, 1]);
+    }
+}

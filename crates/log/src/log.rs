@@ -83,7 +83,7 @@ pub trait Log: Send + Sync + 'static {
     ///
     /// - One transaction, durable on return; the oldest events go first.
     /// - The hash at the mark is kept, so that the events after it can still be checked.
-    /// - A session with a turn that has not ended is not trimmed.
+    /// - A turn that has started and not ended keeps its events and those after them.
     fn trim(
         &self,
         before: Timestamp,

@@ -71,6 +71,10 @@ pub trait SessionRecords: Send + Sync + 'static {
         before: Option<SessionId>,
         bounds: PageBounds,
     ) -> Result<RowPage<SessionRow>, ReadError>;
+
+    /// Returns the sessions whose last event is `session.closed`: their deletion was announced and is
+    /// not finished. Looks at events of this type only.
+    fn closed_sessions(&self) -> Result<Vec<SessionId>, ReadError>;
 }
 
 /// The longest `workspace_path` in a list, in bytes: the most that a server can be set to accept.
@@ -89,6 +93,13 @@ pub trait TurnRecords: Send + Sync + 'static {
         before: Option<TurnId>,
         bounds: PageBounds,
     ) -> Result<RowPage<TurnRow>, ReadError>;
+
+    /// Returns the turn of a session whose terminal is the last one at `upto` or before.
+    fn last_ended_turn(
+        &self,
+        session: SessionId,
+        upto: Position,
+    ) -> Result<Option<TurnRow>, ReadError>;
 
     /// Returns every turn, of any session, that has started and not ended.
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError>;
@@ -169,6 +180,16 @@ pub trait MessageRecords: Send + Sync + 'static {
         upto: Position,
         bytes_max: usize,
     ) -> Result<(Vec<StoredMessage>, Position), ReadError>;
+
+    /// Returns where each streamed message that completed in (`after`, `upto`] started and completed,
+    /// oldest first, at most `max`. Reads no content.
+    fn streamed_ranges(
+        &self,
+        session: SessionId,
+        after: Position,
+        upto: Position,
+        max: usize,
+    ) -> Result<Vec<(Position, Position)>, ReadError>;
 
     /// Returns the checkpoints of the message that a turn was streaming, in order; empty once the
     /// message is complete.
@@ -265,9 +286,11 @@ pub struct DailyUsage {
     /// The tenant that owns the calls' sessions.
     pub tenant: TenantId,
     pub model: String,
-    /// Calls that completed or failed.
+    /// Calls that ended, in whatever way.
     pub calls: u64,
     pub failed: u64,
-    /// The sum over the calls that completed.
+    /// Calls that a cancel stopped.
+    pub stopped: u64,
+    /// The sum over all of them.
     pub usage: TokenUsage,
 }

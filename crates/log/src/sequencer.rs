@@ -39,6 +39,8 @@ pub struct EventDraft {
     pub trace: Option<Arc<TraceContext>>,
     /// The decision of the rendering policy.
     pub render: Option<RenderDecision>,
+    /// The sub-agent whose tool is the actor.
+    pub sub_agent_id: Option<Arc<str>>,
     /// Row changes that commit with the event. A transient event with rows is a barrier: it is
     /// released with the commit of the next persisted event of the same [`Sequencer::emit`].
     pub rows: Vec<RowChange>,
@@ -56,6 +58,7 @@ impl EventDraft {
             payload,
             trace: None,
             render: None,
+            sub_agent_id: None,
             rows: Vec::new(),
         }
     }
@@ -229,7 +232,7 @@ impl Sequencer {
         let mut sources: Vec<Arc<dyn BatchSource>> = Vec::with_capacity(parts.len());
         for (sequencer, rows) in parts {
             let mut state = sequencer.state.lock();
-            if state.is_closed() {
+            if state.is_sealed() {
                 continue;
             }
             let now = sequencer.clock.now();
@@ -249,7 +252,7 @@ impl Sequencer {
         rows: Vec<RowChange>,
     ) -> Result<(Position, BatchTicket), SequencerError> {
         let mut state = self.state.lock();
-        if state.is_closed() {
+        if state.is_sealed() {
             return Err(SequencerError::Closed);
         }
         let (at, batch) = state.put_rows(self.clock.now(), rows);

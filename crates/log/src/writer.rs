@@ -238,7 +238,7 @@ impl WriterThread {
     fn process_jobs(&self) {
         let events = metrics::counter!(metric::LOG_EVENTS_TOTAL);
         let commits = metrics::counter!(metric::LOG_COMMITS_TOTAL);
-        let commit_ms = metrics::histogram!(metric::LOG_COMMIT_MS);
+        let commit_time = metrics::histogram!(metric::LOG_COMMIT_SECONDS);
         let mut last_retry = Instant::now();
         // Tasks to retry once a second; batches go before them.
         let mut deferred: VecDeque<WriteTask> = VecDeque::new();
@@ -255,7 +255,7 @@ impl WriterThread {
                 let started = Instant::now();
                 let count: usize = group.iter().map(|(_, append)| append.records.len()).sum();
                 self.commit(group);
-                commit_ms.record(started.elapsed().as_secs_f64() * 1e3);
+                commit_time.record(started.elapsed());
                 commits.increment(1);
                 events.increment(count as u64);
             }

@@ -4,11 +4,14 @@
 //! kind. Tool input arrives as raw JSON fragments that need not parse before [`Delta::ToolEnd`].
 //! [`Delta::Stop`] is the last delta: a stream that ends without it was cut off.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::{StopReason, TokenUsage};
+
+use crate::provider_fault::ProviderFault;
 
 /// One piece of a streamed answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,8 +67,8 @@ pub enum Delta {
         /// Number of the content block, from 0.
         block: u32,
     },
-    /// Token usage of a failing call, as far as its provider reported it. The last one counts, and
-    /// the error follows. A complete answer reports its usage in [`Delta::Stop`] instead.
+    /// Token usage of the call so far, as far as its provider reported it; the last one counts. For
+    /// a call that fails or is stopped: a complete answer reports its usage in [`Delta::Stop`].
     PartialUsage {
         /// Tokens and cost of the call.
         usage: TokenUsage,
@@ -96,7 +99,7 @@ impl Delta {
     }
 
     /// Size of the delta's content in bytes.
-    pub(crate) fn content_bytes(&self) -> usize {
+    pub fn content_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
             Self::Text { text, .. } => text.len(),
@@ -127,8 +130,9 @@ pub enum RetryHint {
     After(Duration),
 }
 
-/// A failed model call. Clients see only its class; the location is for the server's log.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
+/// A failed model call. Clients see only its class; the location and the [`ProviderFault`] are for the
+/// people who run the server.
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("the model call failed: {class:?}")]
 pub struct ModelError {
     /// Kind of failure, as reported in events.
@@ -138,9 +142,11 @@ pub struct ModelError {
     /// Step that failed, one word for the server's log such as `connect` or `idle`; empty until
     /// [`ModelError::with_location`] sets it.
     pub location: &'static str,
+    /// Where the call went and what the provider said; `None` if no provider was called.
+    pub fault: Option<Arc<ProviderFault>>,
 }
 
-/// Two errors are equal if callers treat them the same way: the location is not compared.
+/// Two errors are equal if callers treat them the same way: location and fault are not compared.
 impl PartialEq for ModelError {
     fn eq(&self, other: &Self) -> bool {
         (self.class, self.retry) == (other.class, other.retry)
@@ -156,6 +162,7 @@ impl ModelError {
             class,
             retry,
             location: "",
+            fault: None,
         }
     }
 
@@ -165,7 +172,7 @@ impl ModelError {
     }
 
     /// The provider's stream violates its protocol.
-    pub(crate) const fn malformed() -> Self {
+    pub(crate) fn malformed() -> Self {
         Self::new(LlmErrorClass::Provider, RetryHint::Never).with_location("malformed")
     }
 
@@ -189,7 +196,7 @@ impl ModelError {
 
     /// Sets the location, unless one is set already: the innermost caller knows it best.
     #[must_use]
-    pub const fn with_location(mut self, location: &'static str) -> Self {
+    pub fn with_location(mut self, location: &'static str) -> Self {
         if self.location.is_empty() {
             self.location = location;
         }

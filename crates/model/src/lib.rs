@@ -7,6 +7,7 @@
 //! [`VendorDialect`].
 
 pub mod request;
+pub mod provider_fault;
 pub mod delta;
 pub mod provider;
 pub mod dialect;
@@ -25,6 +26,7 @@ pub use dialect::{
 };
 pub use models::ProviderTable;
 pub use provider::{DeltaStream, ModelProvider, ProviderLookup};
+pub use provider_fault::{ProviderFault, ProviderMessage};
 pub use remote::{
     CallTimeouts, CostCalculator, ModelHttpTransport, ModelResponseLimits, ModelTransport,
     ProviderConfigError, RemoteProvider, TransportRequest, TransportResponse,

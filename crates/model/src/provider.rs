@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
+use turnwire_event::TokenUsage;
 
 use crate::delta::{Delta, ModelError};
 use crate::request::ModelRequest;
@@ -19,6 +20,13 @@ pub trait ModelProvider: Send + Sync {
     /// The call starts when the stream is first polled. Dropping the stream stops the call at once,
     /// between any two deltas and while it waits; no task, connection or timer remains.
     fn stream(&self, request: ModelRequest) -> DeltaStream;
+
+    /// The cost in USD of `usage` of `model`, written `provider:model`, for a call without the
+    /// provider's final numbers; 0 if its price is unknown.
+    fn cost_usd(&self, model: &str, usage: &TokenUsage) -> f64 {
+        let _ = (model, usage);
+        0.0
+    }
 }
 
 /// Looks up the provider of a model.

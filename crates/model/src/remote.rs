@@ -151,6 +151,11 @@ impl ModelProvider for RemoteProvider {
         let config = Arc::clone(&self.0);
         once(call::open(config, request)).try_flatten().boxed()
     }
+
+    fn cost_usd(&self, model: &str, usage: &TokenUsage) -> f64 {
+        let price = self.0.price.as_ref();
+        price.map_or(0.0, |price| price.cost_usd(model, usage, 0))
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod condition;
 mod step;
 mod check;
 mod names;
+pub(crate) mod pace;
 pub(crate) mod call_plan;
 mod rule;
 
@@ -35,6 +36,7 @@ pub use names::{ReferenceKind, ScriptReference};
 
 use call_plan::CallPlan;
 use error::ScriptMistake;
+use pace::ScriptPace;
 use pattern::PatternCache;
 use request_view::RequestView;
 use rule::{PlannedCall, ScriptRule};
@@ -51,6 +53,8 @@ const MISTAKES_MAX: usize = 20;
 pub struct ModelScript {
     rules: Vec<ScriptRule>,
     names: Vec<ScriptReference>,
+    /// The pauses of every call; those of the last item that has any.
+    pace: ScriptPace,
 }
 
 impl ModelScript {
@@ -95,6 +99,13 @@ impl ModelScript {
         }
         for source in sources {
             self.names.extend(names::in_rule(file, &source.value));
+            if source.value.pace.is_some() {
+                match ScriptPace::new(source) {
+                    Ok(pace) => self.pace = pace.unwrap_or_default(),
+                    Err(mistake) => mistakes.push(mistake),
+                }
+                continue;
+            }
             match ScriptRule::new(source, patterns) {
                 Ok(rule) => self.rules.extend(rule),
                 Err(rule_mistakes) => mistakes.extend(rule_mistakes),
@@ -112,6 +123,11 @@ impl ModelScript {
     /// Agents and tools that the script refers to ([`ScriptReference`]), in the order of the file.
     pub fn names(&self) -> &[ScriptReference] {
         &self.names
+    }
+
+    /// The pauses of every call.
+    pub(crate) fn pace(&self) -> ScriptPace {
+        self.pace
     }
 
     /// Parses a script from several files, each a name and its YAML; rules are in the order of the

@@ -17,6 +17,7 @@ use turnwire_event::ContentBlock;
 use crate::provider::{DeltaStream, ModelProvider};
 use crate::request::ModelRequest;
 use crate::script::ModelScript;
+use crate::script::pace::ScriptPace;
 
 use plan_stream::PlanStream;
 
@@ -24,21 +25,32 @@ use plan_stream::PlanStream;
 #[derive(Clone, Debug)]
 pub struct ScriptedProvider {
     script: Arc<ModelScript>,
+    /// The pauses of every call.
+    pace: ScriptPace,
 }
 
 impl ScriptedProvider {
-    /// A provider that plays `script`.
+    /// A provider that plays `script` without the pauses of its `pace`: for tests and benchmarks.
     pub fn new(script: ModelScript) -> Self {
         Self {
             script: Arc::new(script),
+            pace: ScriptPace::default(),
         }
+    }
+
+    /// Plays the script with the pauses of its `pace`, in percent of them.
+    #[must_use]
+    pub fn paced(self, percent: u32) -> Self {
+        let pace = self.script.pace().scaled(percent);
+        Self { pace, ..self }
     }
 }
 
 impl ModelProvider for ScriptedProvider {
     fn stream(&self, request: ModelRequest) -> DeltaStream {
-        let script = Arc::clone(&self.script);
-        let start = async move { PlanStream::new(script.plan(&request), request_bytes(&request)) };
+        let (script, pace) = (Arc::clone(&self.script), self.pace);
+        let start =
+            async move { PlanStream::new(script.plan(&request), request_bytes(&request), pace) };
         once(start).flatten().boxed()
     }
 }

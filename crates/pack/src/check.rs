@@ -6,6 +6,7 @@
 
 mod report;
 mod folder;
+mod against;
 mod manifest;
 mod json_schema;
 mod endpoint;
@@ -26,8 +27,11 @@ use crate::pack::price::PriceTable;
 use crate::pack::status::RegisteredStatus;
 use crate::pack::tool::SERVER_PREFIX;
 
+pub use against::check_against;
+
 use agent::definition::{self, DefinitionContext};
 use agent::team::{self, AgentFile};
+use agent::timeout::{self, TimeoutSources};
 use agent::tool_use::{self, ToolUsers};
 use folder::{ParsedFile, ParsedPack};
 use json_schema::SchemaFiles;
@@ -48,6 +52,9 @@ use tool::{CheckedTools, ToolContext, digest};
 pub struct PackReport {
     /// The pack; `None` if there is an error.
     pub pack: Option<Pack>,
+    /// A pack with errors, with placeholders for what is wrong: for further checks alone. `None` if
+    /// the pack has no error, or if the file of its orchestrator cannot be read.
+    pub draft: Option<Pack>,
     /// Errors and warnings, by file and position.
     pub findings: Vec<PackFinding>,
 }
@@ -56,16 +63,29 @@ pub struct PackReport {
 /// `tools.yaml`. Keys of providers are not read: the pack says where each should be.
 pub fn check(files: &PackFiles, vars: &dyn Fn(&str) -> Option<String>) -> PackReport {
     let mut findings = Findings::default();
-    let pack = match folder::is_too_large(files, &mut findings) {
+    let draft = match folder::is_too_large(files, &mut findings) {
         true => None,
         false => checked(files, vars, &mut findings),
     };
+    let (pack, draft) = match findings.has_errors() {
+        true => (None, draft),
+        false => (draft, None),
+    };
     PackReport {
         pack,
+        draft,
         findings: findings.sorted(),
     }
 }
 
+impl PackReport {
+    /// The pack, also with errors, for checks that do not depend on what is wrong.
+    pub fn readable(&self) -> Option<&Pack> {
+        self.pack.as_ref().or(self.draft.as_ref())
+    }
+}
+
+/// The pack, with a placeholder for everything that is reported.
 fn checked(
     files: &PackFiles,
     vars: &dyn Fn(&str) -> Option<String>,
@@ -115,7 +135,8 @@ fn checked(
         models,
     };
     let agents = check_agents(&parsed, &parts, (&agents, &workers), findings)?;
-    (!findings.has_errors()).then(|| assemble(files, parsed, parts, agents))
+    check_flags(&parsed, &parts, &agents, findings);
+    Some(assemble(files, parsed, parts, agents))
 }
 
 /// The checked content of the files that are not about agents, for [`assemble`].
@@ -230,6 +251,7 @@ fn check_agents(
             fields: source.common(),
             aliases: &source.aliases,
             emits: &source.emits,
+            has_timeout: source.timeout_ms.is_some(),
             definition: definition::sub_agent(&mut report, source, name, &context),
         });
     }
@@ -241,12 +263,26 @@ fn check_agents(
             fields: source.common(),
             aliases: &[],
             emits: &[],
+            has_timeout: source.timeout_ms.is_some(),
             definition: definition::worker(&mut report, source, name, &context),
         });
     }
     let all: Vec<&AgentFile<'_>> = sub_agents.iter().chain(&worker_files).collect();
     team::check_names(orchestrator.as_ref(), &all, findings);
     team::check_emits(&sub_agents, &parts.statuses, &parts.tools, findings);
+    let sources = TimeoutSources {
+        tools: &parts.tools,
+        servers: &parts.servers,
+        connectors: &parts.connectors,
+    };
+    let limits = parsed.manifest.as_ref().and_then(|it| it.limits.as_ref());
+    let has_limit = limits.is_some_and(|limits| limits.sub_agent_timeout_ms.is_some());
+    for agent in &sub_agents {
+        timeout::check(agent, agent.has_timeout || has_limit, &sources, findings);
+    }
+    for worker in &worker_files {
+        timeout::check(worker, worker.has_timeout, &sources, findings);
+    }
     if let Some(source) = &parsed.orchestrator {
         team::check_sub_agents(source, &sub_agents, (agents, workers), findings);
         let users = ToolUsers {
@@ -255,7 +291,9 @@ fn check_agents(
             workers: &worker_files,
         };
         tool_use::check(&users, &parts.tools, findings);
-        if !agents.incomplete && !workers.incomplete && !parts.tools.known_names.incomplete {
+        let is_complete =
+            !agents.incomplete && !workers.incomplete && !parts.tools.known_names.incomplete;
+        if is_complete && !findings.has_removed_keys() {
             let services = parts.connectors.services.values();
             tool_use::check_unused(&users, &parts.tools, &parts.servers, services, findings);
         }
@@ -263,6 +301,32 @@ fn check_agents(
     let sub_agents = sub_agents.into_iter().map(|file| file.definition);
     let workers = worker_files.into_iter().map(|file| file.definition);
     Some((orchestrator?, sub_agents.collect(), workers.collect()))
+}
+
+/// Every flag is used: by an override, by a sub-agent or a prompt block that it turns on or off, or by
+/// the platform.
+fn check_flags(
+    parsed: &ParsedPack,
+    parts: &PackParts,
+    (orchestrator, sub_agents, workers): &AgentParts,
+    findings: &mut Findings,
+) {
+    let (Some(manifest), Some(overrides)) = (&parsed.manifest, &parsed.overrides) else {
+        return;
+    };
+    let overridden = overrides.0.iter().map(|(flag, _)| flag.value.as_str());
+    let listed = orchestrator.sub_agents.iter();
+    let gating = listed.filter_map(|listed| listed.flag.as_deref());
+    let agents = sub_agents.iter().chain(workers).chain([orchestrator]);
+    let blocks = agents.flat_map(|agent| &agent.prompt_blocks);
+    let in_prompts = blocks.flat_map(|block| [&block.flag, &block.unless]);
+    let in_prompts = in_prompts.filter_map(Option::as_deref);
+    let used: Vec<&str> = overridden.chain(gating).chain(in_prompts).collect();
+    // A misspelt use may mean a flag that seems unused.
+    let known = parts.manifest.known_flags();
+    if !known.incomplete && !used.iter().any(|flag| known.lacks(flag)) {
+        manifest::check_unused_flags(manifest, &used, findings);
+    }
 }
 
 fn assemble(

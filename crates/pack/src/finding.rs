@@ -113,7 +113,11 @@ impl KnownNames {
 
 /// The [`PackFinding`]s of all files so far.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<PackFinding>);
+pub(crate) struct Findings {
+    list: Vec<PackFinding>,
+    /// True if an unknown key was taken out of a file: what seems unused may be used there.
+    has_removed_keys: bool,
+}
 
 impl Findings {
     /// Adds a finding that refuses the pack; `instead` is empty if `message` says what to write.
@@ -125,7 +129,7 @@ impl Findings {
         instead: impl Into<String>,
     ) {
         let instead = Some(instead.into()).filter(|instead| !instead.is_empty());
-        self.0.push(PackFinding {
+        self.list.push(PackFinding {
             instead,
             ..PackFinding::error(file, position.line, position.column, message)
         });
@@ -140,14 +144,14 @@ impl Findings {
         instead: impl Into<String>,
     ) {
         self.error(file, position, message, instead);
-        if let Some(finding) = self.0.last_mut() {
+        if let Some(finding) = self.list.last_mut() {
             finding.level = FindingLevel::Warning;
         }
     }
 
     /// Marks the last finding as one about a status that an agent may not emit.
     pub(crate) fn mark_unregistered(&mut self) {
-        if let Some(finding) = self.0.last_mut() {
+        if let Some(finding) = self.list.last_mut() {
             finding.unregistered = true;
         }
     }
@@ -175,22 +179,32 @@ impl Findings {
         is_unknown
     }
 
+    /// Notes that an unknown key was taken out of a file.
+    pub(crate) fn mark_removed_key(&mut self) {
+        self.has_removed_keys = true;
+    }
+
+    /// True if something that seems unused may be used under an unknown key.
+    pub(crate) fn has_removed_keys(&self) -> bool {
+        self.has_removed_keys
+    }
+
     pub(crate) fn count(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.0
+        self.list
             .iter()
             .any(|finding| finding.level == FindingLevel::Error)
     }
 
     /// The findings by file and position.
     pub(crate) fn sorted(mut self) -> Vec<PackFinding> {
-        self.0.sort_by(|a, b| {
+        self.list.sort_by(|a, b| {
             let key = |finding: &PackFinding| (finding.line, finding.column, finding.level);
             a.file.cmp(&b.file).then(key(a).cmp(&key(b)))
         });
-        self.0
+        self.list
     }
 }

@@ -14,11 +14,13 @@ mod source;
 pub mod schema;
 mod check;
 
-pub use check::{PackReport, check};
+pub use check::{PackReport, check, check_against};
 pub use files::{PackFiles, PackReadError};
 pub use finding::{FindingLevel, PackFinding};
-pub use pack::agent::{AgentDefinition, AgentKind, HistoryLimits, OnCancel, SubAgentRef};
-pub use pack::flag::{FeatureFlag, FlagCohort, FlagRollout};
+pub use pack::agent::{
+    AgentDefinition, AgentKind, HistoryLimits, OnCancel, PromptBlockRef, SubAgentRef,
+};
+pub use pack::flag::{AXIS2_TERMINAL_FLAG, FeatureFlag, FlagCohort, FlagRollout, WIRE_V04_FLAG};
 pub use pack::locale::{LocaleLine, LocaleTable};
 pub use pack::model_use::ModelUse;
 pub use pack::overrides::{OverrideTarget, RenderOverride};

@@ -1,11 +1,11 @@
 //! A checked pack: every name in it refers to something that exists.
 
+pub(crate) mod flag;
 pub(crate) mod agent;
 pub(crate) mod status;
 pub(crate) mod tool;
 pub(crate) mod locale;
 pub(crate) mod overrides;
-pub(crate) mod flag;
 pub(crate) mod provider;
 pub(crate) mod routing;
 pub(crate) mod price;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use turnwire_event::body::turn::BoundVersions;
 
 use crate::pack::agent::{AgentDefinition, ORCHESTRATOR_ID};
-use crate::pack::flag::{FeatureFlag, FlagCohort};
+use crate::pack::flag::{FeatureFlag, FlagCohort, FlagRollout};
 use crate::pack::locale::LocaleTable;
 use crate::pack::model_use::ModelUse;
 use crate::pack::overrides::RenderOverride;
@@ -26,6 +26,9 @@ use crate::pack::routing::RoutingPolicy;
 use crate::pack::status::StatusRegistry;
 use crate::pack::tool::{DataService, Enricher, McpServer, SERVER_PREFIX, ToolDef, ToolKind};
 use crate::text::digest::Digest;
+
+/// The most flags of experiments whose combinations are told apart in metrics: six have 64.
+const ARM_FLAGS_MAX: usize = 6;
 
 /// Limits of a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,6 +51,8 @@ pub struct PackLimits {
     pub watchdog_ms: u64,
     /// The characters of the conversation that a sub-agent gets.
     pub prior_context_chars: u32,
+    /// The bytes of shown ids and items that the result of one sub-agent gives the orchestrator's model.
+    pub component_bytes: u32,
 }
 
 impl Default for PackLimits {
@@ -62,6 +67,7 @@ impl Default for PackLimits {
             status_window_ms: 150,
             watchdog_ms: 1_500,
             prior_context_chars: 2_000,
+            component_bytes: 16_384,
         }
     }
 }
@@ -139,7 +145,7 @@ impl Pack {
         BoundVersions {
             agent_definition: format!("{}@{}+{}", self.name, self.version, &definitions[..8]),
             registry: self.registry.version.clone(),
-            prompt: self.prompt_version(),
+            prompt: self.prompt_version(cohort),
             cohort: cohort.id.clone(),
         }
     }
@@ -162,6 +168,36 @@ impl Pack {
             id: digest.short(),
             flags,
         }
+    }
+
+    /// The experiments that a cohort is part of: the flags with a partial rollout that are on for it,
+    /// sorted and joined by `+`; `control` if none is, and empty if the pack has no such flag. Above
+    /// six of these flags their combinations would be too many series: then `many`.
+    pub fn experiment_arm(&self, cohort: &FlagCohort) -> String {
+        let flags = self.experiment_flags();
+        if flags.len() > ARM_FLAGS_MAX {
+            return "many".to_owned();
+        }
+        let mut active: Vec<&str> = flags
+            .iter()
+            .copied()
+            .filter(|flag| cohort.has(flag))
+            .collect();
+        active.sort_unstable();
+        match (flags.is_empty(), active.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => "control".to_owned(),
+            (false, false) => active.join("+"),
+        }
+    }
+
+    /// The flags with a partial rollout.
+    pub fn experiment_flags(&self) -> Vec<&str> {
+        let flags = self.flags.iter().filter(|flag| match flag.rollout {
+            FlagRollout::Share(_) | FlagRollout::Principals(_) => true,
+            FlagRollout::On | FlagRollout::Off => false,
+        });
+        flags.map(|flag| flag.name.as_str()).collect()
     }
 
     /// The [`ToolDef`] of this name.
@@ -240,9 +276,17 @@ impl Pack {
         }
     }
 
-    fn prompt_version(&self) -> String {
+    /// The version of the prompts that `cohort` gets: their texts, and which of the blocks behind
+    /// a flag it has, so that prompts can be compared.
+    fn prompt_version(&self, cohort: &FlagCohort) -> String {
         let texts = self.prompts.iter();
-        Digest::of(texts.flat_map(|(name, text)| [name.as_str(), text.as_str()])).short()
+        let texts = texts.flat_map(|(name, text)| [name.as_str(), text.as_str()]);
+        let gated = self.all_agents().flat_map(|agent| {
+            let blocks = agent.prompt_blocks.iter();
+            let active = blocks.filter(|block| block.is_gated() && block.is_active(cohort));
+            active.flat_map(|block| [agent.id.as_str(), block.name.as_str()])
+        });
+        Digest::of(texts.chain(gated)).short()
     }
 }
 

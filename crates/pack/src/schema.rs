@@ -79,7 +79,9 @@ fn generated<T: schemars::JsonSchema>(title: &str) -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12();
     let mut schema = schemars::SchemaGenerator::new(settings).into_root_schema_for::<T>();
     schema.insert("title".to_owned(), title.into());
-    schema.to_value()
+    let mut schema = schema.to_value();
+    turnwire_event::schema::plain::drop_unknown_formats(&mut schema);
+    schema
 }
 
 #[cfg(test)]

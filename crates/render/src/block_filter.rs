@@ -1,7 +1,7 @@
 //! Applies the turn's text filter to the orchestrator's text, one content block at a time.
 //!
 //! Reasoning is not filtered: its provider signs it, and changed reasoning cannot be sent back to
-//! the model. An operator who does not want to show reasoning suppresses `thinking.delta`.
+//! the model.
 
 use turnwire_event::body::stream::TextDelta;
 use turnwire_event::port::Emission;

@@ -6,7 +6,8 @@
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
-use turnwire_event::{EventType, RenderPolicy};
+use turnwire_event::code::TurnStatus;
+use turnwire_event::{Body, EventType, RenderPolicy};
 
 pub(crate) const EVENT_TYPE_COUNT: usize = EventType::ALL.len();
 
@@ -154,8 +155,8 @@ pub(crate) const fn release_before(kind: EventType) -> ReleaseBefore {
 
 /// The policy that an override yields, or `None` if overrides of the type are not allowed.
 ///
-/// The start and the end of sessions and turns are always shown, and internal types never. Only
-/// a status has a text to transform; only statuses and text can be batched.
+/// The start and the end of sessions and turns, failures and reasoning are always shown, and internal
+/// types never. Only a status has a text to transform; only statuses and text can be batched.
 pub(crate) const fn override_policy(kind: EventType, wanted: RenderPolicy) -> Option<RenderPolicy> {
     use EventType as T;
     use RenderPolicy as P;
@@ -167,6 +168,8 @@ pub(crate) const fn override_policy(kind: EventType, wanted: RenderPolicy) -> Op
             | T::TurnCompleted
             | T::TurnCancelRequested
             | T::TurnCancelled
+            | T::ErrorReported
+            | T::ThinkingDelta
             | T::SupportNoted,
             _,
         ) => None,
@@ -177,13 +180,76 @@ pub(crate) const fn override_policy(kind: EventType, wanted: RenderPolicy) -> Op
     }
 }
 
-/// The name of a type in metric labels: its event name, or the documented name of an internal
-/// type (S1-030).
+/// The type that an event is counted as. A turn that fails ends with the frame `error`, as a reported
+/// failure is; the policy of both is always the same.
+pub(crate) fn counted_kind(body: &Body) -> EventType {
+    let is_failed_turn =
+        matches!(body, Body::TurnCompleted(end) if end.status == TurnStatus::Failed);
+    match is_failed_turn {
+        true => EventType::ErrorReported,
+        false => body.kind(),
+    }
+}
+
+/// The name of a type in metric labels: that of its frame on the chat wire, so that all series have
+/// one vocabulary (S1-125); the documented name of an internal type (S1-030); else its event name.
 pub(crate) fn metric_label(kind: EventType) -> &'static str {
-    if matches!(kind, EventType::SupportNoted) {
-        "support_content"
-    } else {
-        kind.name()
+    use EventType as T;
+    match kind {
+        T::TextDelta => "text",
+        T::ThinkingDelta => "thinking",
+        T::ToolCalled => "tool_call",
+        T::ToolCompleted | T::ToolFailed => "tool_completed",
+        T::StatusEmitted => "status",
+        T::DataLoading => "data_loading",
+        T::DataLoaded => "data_loaded",
+        T::ComponentRendered => "component",
+        T::ErrorReported => "error",
+        T::McpListToolsStarted => "mcp_list_tools_start",
+        T::McpListToolsCompleted => "mcp_list_tools_completed",
+        T::McpSessionStarted => "mcp_session_start",
+        T::McpSessionProgressed => "mcp_session_progress",
+        T::TurnCompleted => "completed",
+        T::TurnCancelled => "cancelled",
+        T::SupportNoted => "support_content",
+        T::SessionCreated
+        | T::SessionClosed
+        | T::TurnStarted
+        | T::TurnCancelRequested
+        | T::ApprovalRequested
+        | T::ApprovalResolved
+        | T::RouteDecided
+        | T::RoutingPolicyReloaded
+        | T::DispatchTraced
+        | T::LlmCallStarted
+        | T::LlmCallCompleted
+        | T::LlmCallFailed
+        | T::SubagentStarted
+        | T::SubagentCompleted
+        | T::SubagentFailed
+        | T::DelegateStarted
+        | T::DelegateCompleted
+        | T::DelegateFailed
+        | T::FeedbackRecorded
+        | T::SkillLoaded
+        | T::PlanStepStarted
+        | T::PlanSubagentUpdated
+        | T::PlanStepCompleted
+        | T::PlanDegraded
+        | T::SafetyDecided
+        | T::MissionStage
+        | T::MissionExited
+        | T::ArtifactCreated
+        | T::EvidenceCreated
+        | T::AgentErrorEmit
+        | T::BusSubscriberRegistered
+        | T::BusSubscriberUnregistered
+        | T::BusHandlerWarning
+        | T::MessageStart
+        | T::ToolUseStart
+        | T::ToolUseInputDelta
+        | T::ToolUseEnd
+        | T::MessageComplete => kind.name(),
     }
 }
 
@@ -210,7 +276,7 @@ mod tests {
 
     // S1-062
     #[test]
-    fn overrides_cannot_show_internal_or_hide_terminal_events() {
+    fn overrides_cannot_show_internal_or_hide_fixed_events() {
         for wanted in [
             RenderPolicy::Forward,
             RenderPolicy::Transform,
@@ -218,7 +284,8 @@ mod tests {
             RenderPolicy::Batch,
         ] {
             for &kind in EventType::ALL {
-                if kind.lane() == EventLane::Internal || kind.is_terminal() {
+                let is_fixed = matches!(kind, EventType::ErrorReported | EventType::ThinkingDelta);
+                if kind.lane() == EventLane::Internal || kind.is_terminal() || is_fixed {
                     assert_eq!(override_policy(kind, wanted), None, "{kind}");
                 }
             }

@@ -14,7 +14,7 @@ use turnwire_pack::LocaleLine;
 
 use crate::block_filter::BlockFilter;
 use crate::buffer::{BufferedStatus, GateBuffer};
-use crate::event_policy::{ReleaseBefore, release_before};
+use crate::event_policy::{ReleaseBefore, counted_kind, release_before};
 use crate::filter::TextFilter;
 use crate::policy_table::PolicyTable;
 use crate::sentence::combine_statuses;
@@ -63,7 +63,11 @@ impl TurnGate {
         let kind = emission.body.kind();
         let policy = self.table.policy(kind);
         let metrics = &self.table.metrics;
-        metrics.count_applied(metrics.row(&emission.actor), kind, policy);
+        metrics.count_applied(
+            metrics.row(emission.sub_agent()),
+            counted_kind(&emission.body),
+            policy,
+        );
         self.record_decision_time(started_at);
         policy
     }
@@ -74,7 +78,7 @@ impl TurnGate {
         let index = self.table.find(id, actor);
         let index = index.filter(|&index| self.load_text(index));
         let metrics = &self.table.metrics;
-        let row = metrics.row(actor);
+        let row = metrics.row(actor.sub_agent());
         let decision = index.map(|index| {
             let status = self.table.status(index);
             metrics.count_status(row, index, &status.id);

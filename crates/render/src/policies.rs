@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use turnwire_event::metric;
+use turnwire_event::metric::{self, TurnDimensions};
 use turnwire_event::port::EventGate;
 use turnwire_pack::{FlagCohort, Pack, RenderOverride};
 
@@ -22,14 +22,17 @@ const TABLES_MAX: usize = 64;
 /// Creates the [`TextFilter`] of one turn.
 pub type FilterFactory = Arc<dyn Fn() -> Box<dyn TextFilter> + Send + Sync>;
 
+/// The kind of message and the active flags, as indexes into the flags of the policies.
+type TableKey = (String, Vec<usize>);
+
 /// The rendering policies of a pack, for any cohort and locale.
 pub struct RenderPolicies {
     pack: Arc<Pack>,
-    /// The flags that an override of the pack names, sorted.
+    /// The flags that an override of the pack names and those of experiments, sorted.
     flags: Vec<String>,
     filter: Option<FilterFactory>,
-    /// Cached tables by the active flags, as indexes into `flags`.
-    tables: Mutex<HashMap<Vec<usize>, Arc<PolicyTable>>>,
+    /// The tables of the cohorts that were seen.
+    tables: Mutex<HashMap<TableKey, Arc<PolicyTable>>>,
 }
 
 impl RenderPolicies {
@@ -38,6 +41,8 @@ impl RenderPolicies {
     pub fn new(pack: Arc<Pack>) -> Self {
         let overrides = pack.overrides.iter();
         let mut flags: Vec<String> = overrides.map(|rule| rule.flag.clone()).collect();
+        // These are labels of the metrics.
+        flags.extend(pack.experiment_flags().into_iter().map(str::to_owned));
         flags.sort();
         flags.dedup();
         let words = &pack.orchestrator.deny_words;
@@ -61,10 +66,11 @@ impl RenderPolicies {
         self
     }
 
-    /// The gate of one turn, for the flags of `cohort` and in the language `locale`.
-    pub fn gate(&self, cohort: &FlagCohort, locale: &str) -> Box<dyn EventGate> {
+    /// The gate of one turn, for the flags of `cohort` and in the language `locale`. `dm_type` is a
+    /// label of its metrics.
+    pub fn gate(&self, cohort: &FlagCohort, locale: &str, dm_type: &str) -> Box<dyn EventGate> {
         let filter = self.filter.as_ref().map(|create| create());
-        Box::new(TurnGate::new(self.table(cohort), locale, filter))
+        Box::new(TurnGate::new(self.table(cohort, dm_type), locale, filter))
     }
 
     /// A gate without a pack: every event has its default policy, and all statuses are withheld
@@ -74,14 +80,17 @@ impl RenderPolicies {
         Box::new(TurnGate::new(table, "en", None))
     }
 
-    fn table(&self, cohort: &FlagCohort) -> Arc<PolicyTable> {
+    fn table(&self, cohort: &FlagCohort, dm_type: &str) -> Arc<PolicyTable> {
         let active = |flag: &usize| cohort.has(&self.flags[*flag]);
-        let key: Vec<usize> = (0..self.flags.len()).filter(active).collect();
+        let key = (
+            dm_type.to_owned(),
+            (0..self.flags.len()).filter(active).collect(),
+        );
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(table) = tables.get(&key) {
             return table.clone();
         }
-        let table = Arc::new(self.resolve(cohort));
+        let table = Arc::new(self.resolve(cohort, dm_type));
         if tables.len() >= TABLES_MAX {
             tables.clear();
         }
@@ -89,13 +98,19 @@ impl RenderPolicies {
         table
     }
 
-    fn resolve(&self, cohort: &FlagCohort) -> PolicyTable {
-        let definition = self.pack.versions(cohort).agent_definition;
-        let dimensions = metric::dimensions(&definition);
+    fn resolve(&self, cohort: &FlagCohort, dm_type: &str) -> PolicyTable {
+        let dimensions = TurnDimensions {
+            agent_definition: self.pack.versions(cohort).agent_definition,
+            dm_type: dm_type.to_owned(),
+            experiment_arm: self.pack.experiment_arm(cohort),
+            ..TurnDimensions::default()
+        };
+        // The registry belongs to the pack, not to a turn.
+        let labels = metric::dimensions(&dimensions.agent_definition);
         let size = self.pack.registry.entries.len();
-        metrics::gauge!(metric::STREAM_REGISTRY_SIZE, &dimensions).set(size as f64);
+        metrics::gauge!(metric::STREAM_REGISTRY_SIZE, &labels).set(size as f64);
         let overrides = self.pack.overrides.iter();
         let active: Vec<&RenderOverride> = overrides.filter(|o| cohort.has(&o.flag)).collect();
-        PolicyTable::new(self.pack.clone(), &active, definition)
+        PolicyTable::new(self.pack.clone(), &active, dimensions)
     }
 }

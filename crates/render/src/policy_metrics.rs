@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{Counter, Histogram};
-use turnwire_event::{Actor, ActorKind, EventType, RenderPolicy, metric};
+use turnwire_event::metric::{self, TurnDimensions};
+use turnwire_event::{EventType, RenderPolicy};
 
 use crate::event_policy::{EVENT_TYPE_COUNT, metric_label};
 
@@ -23,14 +24,14 @@ pub(crate) struct SubagentLabels {
     pub vertical: String,
 }
 
-/// The row of counters of an actor. Row 0 is for all actors that are not sub-agents.
+/// The row of counters of a sub-agent and its tools. Row 0 is for everything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetricRow(usize);
 
 #[derive(Debug)]
 pub(crate) struct PolicyMetrics {
-    /// The version of the agent definition, a label of every metric.
-    definition: String,
+    /// The labels of every metric.
+    dimensions: TurnDimensions,
     /// The labels of each row; row 0 has empty labels.
     rows: Vec<SubagentLabels>,
     applied: Box<[OnceLock<Counter>]>,
@@ -41,7 +42,11 @@ pub(crate) struct PolicyMetrics {
 
 impl PolicyMetrics {
     /// `agents` are the sub-agents that have a row of their own.
-    pub(crate) fn new(definition: String, agents: Vec<SubagentLabels>, statuses: usize) -> Self {
+    pub(crate) fn new(
+        dimensions: TurnDimensions,
+        agents: Vec<SubagentLabels>,
+        statuses: usize,
+    ) -> Self {
         let not_a_subagent = SubagentLabels {
             sub_agent_id: String::new(),
             vertical: String::new(),
@@ -51,18 +56,19 @@ impl PolicyMetrics {
         Self {
             applied: empty(rows.len() * COUNTERS_PER_ROW),
             emitted: empty(rows.len() * statuses),
-            definition,
+            dimensions,
             rows,
             unregistered: OnceLock::new(),
             decision: OnceLock::new(),
         }
     }
 
-    pub(crate) fn row(&self, actor: &Actor) -> MetricRow {
-        if actor.kind() != ActorKind::Subagent {
+    /// The row of the sub-agent that an event counts for.
+    pub(crate) fn row(&self, sub_agent: Option<&str>) -> MetricRow {
+        let Some(id) = sub_agent else {
             return MetricRow(0);
-        }
-        let has_name = |labels: &SubagentLabels| Some(labels.sub_agent_id.as_str()) == actor.name();
+        };
+        let has_name = |labels: &SubagentLabels| labels.sub_agent_id == id;
         MetricRow(self.rows.iter().position(has_name).unwrap_or(0))
     }
 
@@ -74,7 +80,7 @@ impl PolicyMetrics {
             kind as usize
         };
         let counter = self.applied[row.0 * COUNTERS_PER_ROW + column].get_or_init(|| {
-            let mut labels = self.dimensions(row);
+            let mut labels = self.labels(row);
             labels.push(("event_type", metric_label(kind).to_owned()));
             labels.push(("policy", policy_name(policy).to_owned()));
             metrics::counter!(metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL, &labels)
@@ -85,7 +91,7 @@ impl PolicyMetrics {
     /// Counts an emission of the status `id`, whose index in the table is `index` (S1-124).
     pub(crate) fn count_status(&self, row: MetricRow, index: usize, id: &str) {
         let counter = self.emitted[index * self.rows.len() + row.0].get_or_init(|| {
-            let mut labels = self.dimensions(row);
+            let mut labels = self.labels(row);
             labels.push(("event_id", id.to_owned()));
             metrics::counter!(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, &labels)
         });
@@ -96,30 +102,24 @@ impl PolicyMetrics {
     pub(crate) fn count_unregistered(&self) {
         let counter = self
             .unregistered
-            .get_or_init(|| metrics::counter!(metric::STATUS_EVENT_UNREGISTERED_ID));
+            .get_or_init(|| metrics::counter!(metric::STATUS_EVENT_UNREGISTERED_ID_TOTAL));
         counter.increment(1);
     }
 
-    /// Records the duration of one policy decision, in microseconds.
+    /// Records the duration of one policy decision.
     pub(crate) fn record_decision(&self, duration: Duration) {
         let histogram = self.decision.get_or_init(|| {
-            let labels = self.dimensions(MetricRow(0));
-            metrics::histogram!(metric::STREAM_POLICY_DECISION_US, &labels)
+            let labels = self.labels(MetricRow(0));
+            metrics::histogram!(metric::STREAM_POLICY_DECISION_SECONDS, &labels)
         });
-        histogram.record(duration.as_nanos() as f64 / 1_000.0);
+        histogram.record(duration);
     }
 
-    fn dimensions(&self, row: MetricRow) -> Vec<(&'static str, String)> {
+    fn labels(&self, row: MetricRow) -> Vec<(&'static str, String)> {
         let subagent = &self.rows[row.0];
-        let mut labels: Vec<_> = metric::dimensions(&self.definition).into();
-        for (name, value) in &mut labels {
-            match *name {
-                "vertical" => value.clone_from(&subagent.vertical),
-                "sub_agent_id" => value.clone_from(&subagent.sub_agent_id),
-                _ => {}
-            }
-        }
-        labels
+        self.dimensions
+            .labels_of(&subagent.vertical, &subagent.sub_agent_id)
+            .into()
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::{Actor, ActorKind, EventType, RenderPolicy};
 use turnwire_pack::{OverrideTarget, Pack, RegisteredStatus, RenderOverride, StatusLifecycle};
 
@@ -50,7 +51,7 @@ impl PolicyTable {
         Self {
             pack: None,
             window: Duration::ZERO,
-            metrics: PolicyMetrics::new(definition.to_owned(), Vec::new(), 0),
+            metrics: PolicyMetrics::new(TurnDimensions::of_definition(definition), Vec::new(), 0),
             by_type: default_policies(),
             ids: HashMap::new(),
             statuses: Vec::new(),
@@ -58,7 +59,11 @@ impl PolicyTable {
     }
 
     /// The policies of `pack` while the flags of `overrides` are active.
-    pub(crate) fn new(pack: Arc<Pack>, overrides: &[&RenderOverride], definition: String) -> Self {
+    pub(crate) fn new(
+        pack: Arc<Pack>,
+        overrides: &[&RenderOverride],
+        dimensions: TurnDimensions,
+    ) -> Self {
         let mut by_type = default_policies();
         let mut any_status = None;
         for rule in overrides {
@@ -87,7 +92,7 @@ impl PolicyTable {
         });
         Self {
             window: Duration::from_millis(pack.limits.status_window_ms),
-            metrics: PolicyMetrics::new(definition, subagents.collect(), statuses.len()),
+            metrics: PolicyMetrics::new(dimensions, subagents.collect(), statuses.len()),
             by_type,
             ids: entries.iter().enumerate().map(index).collect(),
             statuses,

@@ -10,7 +10,9 @@
 mod variables;
 mod look;
 mod keys;
+mod programs;
 mod models;
+mod online;
 mod judge;
 mod tools;
 mod watch;
@@ -24,6 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch as news;
 use turnwire_agent::{StandaloneAgent, TurnFactory};
 use turnwire_dial::Dialer;
+use turnwire_event::metric::SubAgentVerticals;
 use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
 use turnwire_event::{Clock, IdGenerator, Owner, metric};
 use turnwire_fair::FairLimits;
@@ -36,6 +39,7 @@ use look::FileFingerprint;
 
 pub use judge::judge;
 pub use models::ProviderLimits;
+pub use online::{ModelTrial, try_models};
 pub use variables::{BundledService, ServerVariables};
 
 /// Why a pack cannot be run, in words for its author.
@@ -125,7 +129,8 @@ impl PackHost {
         resources: HostResources,
     ) -> Result<Arc<Self>, PackLoadError> {
         let files = read(dir.as_ref())?;
-        let script = script.map(ScriptedProvider::new);
+        let percent = resources.bounds.script_pace_percent;
+        let script = script.map(|script| ScriptedProvider::new(script).paced(percent));
         let servers = McpServers::new(resources.dialer.clone(), resources.runner.clone())
             .with_call_limits(resources.mcp_call_limits);
         let draft = draft(&files, &variables, script.as_ref(), &resources)?;
@@ -251,6 +256,12 @@ impl PackHost {
         self.loaded.load().checked.pack.clone()
     }
 
+    /// The experiments that turns of `owner` are part of now, as a label of metrics.
+    pub fn experiment_arm(&self, owner: &Owner) -> String {
+        let pack = self.pack();
+        pack.experiment_arm(&pack.cohort(owner.principal.as_str()))
+    }
+
     /// The flags of the pack that are active for `owner`.
     pub fn cohort(&self, owner: &Owner) -> FlagCohort {
         self.loaded
@@ -271,9 +282,11 @@ impl TurnProducer for PackHost {
         let cohort = loaded.checked.pack.cohort(input.owner.principal.as_str());
         let assembly = loaded.factory.bind(input, &cohort);
         BoundTurn {
+            experiment_arm: loaded.checked.pack.experiment_arm(&cohort),
+            verticals: loaded.factory.verticals(),
             versions: assembly.versions,
             history: assembly.history,
-            gate: loaded.policies.gate(&cohort, &input.locale),
+            gate: loaded.policies.gate(&cohort, &input.locale, &input.dm_type),
             work: assembly.work,
         }
     }
@@ -290,6 +303,8 @@ impl TurnProducer for SingleAgentHost {
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         let assembly = self.0.assemble(input);
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: SubAgentVerticals::default(),
             gate: RenderPolicies::default_gate(&assembly.versions.agent_definition),
             versions: assembly.versions,
             history: assembly.history,
@@ -335,6 +350,8 @@ fn draft(
         None => {
             let keys = keys::stamps(keys::files(&pack));
             let scripted = scripted(&pack)?;
+            let percent = resources.bounds.script_pace_percent;
+            let scripted = scripted.map(|scripted| scripted.paced(percent));
             let models = models::models(&pack, scripted, variables, &resources.bounds)?;
             (keys, models)
         }

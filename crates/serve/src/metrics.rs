@@ -1,5 +1,5 @@
-//! The metrics endpoint: one recorder a process, names of `event::metric` with underscores for
-//! dots, the dotted name in the help text (D-16).
+//! The metrics endpoint: one recorder a process, the names of `event::metric`, the documents' dotted
+//! name in the help text (D-16).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,19 +10,16 @@ use bytes::Bytes;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
-use turnwire_event::metric;
+use turnwire_event::metric::{self, MetricDef};
 
 use crate::error::RequestFault;
 
-/// Upper bounds of histogram buckets in milliseconds: fine where a commit or a seam should be,
-/// coarse where it is late anyway.
-const BUCKETS_MS: &[f64] = &[
-    0.25, 0.5, 1.0, 2.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 2_500.0,
-    5_000.0, 10_000.0, 20_000.0,
+/// Upper bounds of histogram buckets in seconds: fine where a commit or a seam should be, coarse
+/// where it is late anyway.
+const BUCKETS_SECONDS: &[f64] = &[
+    0.000_25, 0.000_5, 0.001, 0.002, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0, 20.0,
 ];
-
-/// Upper bounds in microseconds, for operations of a few instructions.
-const BUCKETS_US: &[f64] = &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 50.0, 1_000.0];
 
 /// How often samples are folded into buckets: between scrapes they would accumulate.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -50,8 +47,14 @@ const LABELLED: &[&str] = &[
     metric::STREAM_REGISTRY_SIZE,
     metric::TURN_UNWATCHED_TOTAL,
     metric::PS6_PRINCIPAL_MISMATCH_TOTAL,
+    metric::PS6_PRINCIPAL_REFUSED_TOTAL,
     metric::PS6_VERSION_MISMATCH_TOTAL,
     metric::PS6_REASON_UNKNOWN_TOTAL,
+    metric::LIMIT_REFUSED_TOTAL,
+    metric::MCP_SERVER_UP,
+    metric::MCP_SERVER_RESTARTS_TOTAL,
+    metric::MCP_CALLS_TOTAL,
+    metric::MCP_NOTIFICATIONS_DROPPED_TOTAL,
 ];
 
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
@@ -107,7 +110,7 @@ impl MetricsHandle {
 
     /// The metrics now, as Prometheus text.
     pub fn render(&self) -> String {
-        whole_names(as_counters(self.recorder.render()))
+        as_counters(self.recorder.render())
     }
 
     /// Keeps the recorder's memory bounded until `stop`.
@@ -131,32 +134,19 @@ const FRACTIONS: &[&str] = &[metric::LLM_COST_USD_TOTAL];
 
 fn as_counters(text: String) -> String {
     FRACTIONS.iter().fold(text, |text, name| {
-        let kind = format!("# TYPE {} ", name.replace('.', "_"));
+        let kind = format!("# TYPE {name} ");
         text.replace(&format!("{kind}gauge\n"), &format!("{kind}counter\n"))
-    })
-}
-
-/// Restores the suffix of histograms whose own name ends with it: the exporter writes `x_count 1`
-/// instead of `x_count_count 1`.
-fn whole_names(text: String) -> String {
-    let histograms = metric::ALL
-        .iter()
-        .filter(|(name, _)| name.ends_with("_count") && kind(name) == MetricKind::Histogram);
-    histograms.fold(text, |text, (name, _)| {
-        let name = name.replace('.', "_");
-        ["{", " "].into_iter().fold(text, |text, end| {
-            text.replace(&format!("\n{name}{end}"), &format!("\n{name}_count{end}"))
-        })
     })
 }
 
 fn builder() -> PrometheusBuilder {
     let histograms = metric::ALL
         .iter()
-        .filter(|(name, _)| kind(name) == MetricKind::Histogram);
-    histograms.fold(PrometheusBuilder::new(), |builder, (name, _)| {
+        .map(|metric| metric.name)
+        .filter(|name| kind(name) == MetricKind::Histogram);
+    histograms.fold(PrometheusBuilder::new(), |builder, name| {
         builder
-            .set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets(name))
+            .set_buckets_for_metric(Matcher::Full(name.to_owned()), buckets(name))
             .expect("there are buckets")
     })
 }
@@ -171,22 +161,18 @@ enum MetricKind {
 /// The upper bounds of a histogram's buckets.
 fn buckets(name: &str) -> &'static [f64] {
     let own = metric::BUCKETS.iter().find(|(known, _)| *known == name);
-    match own {
-        Some((_, bounds)) => bounds,
-        None if name.ends_with("_us") => BUCKETS_US,
-        None => BUCKETS_MS,
-    }
+    own.map_or(BUCKETS_SECONDS, |(_, bounds)| bounds)
 }
 
-/// The [`MetricKind`] by the name: `_total` is a counter, `_ms`, `_us` and names with buckets of
-/// their own are histograms, others are gauges.
+/// The [`MetricKind`] by the name: `_total` is a counter, `_seconds` and names with buckets of their
+/// own are histograms, others are gauges.
 fn kind(name: &str) -> MetricKind {
     let own = metric::BUCKETS.iter().any(|(known, _)| *known == name);
     if FRACTIONS.contains(&name) {
         MetricKind::Gauge
-    } else if name.ends_with("_total") || name == metric::STATUS_EVENT_UNREGISTERED_ID {
+    } else if name.ends_with("_total") {
         MetricKind::Counter
-    } else if own || name.ends_with("_ms") || name.ends_with("_us") {
+    } else if own || name.ends_with("_seconds") {
         MetricKind::Histogram
     } else {
         MetricKind::Gauge
@@ -194,12 +180,12 @@ fn kind(name: &str) -> MetricKind {
 }
 
 fn describe() {
-    for &(name, help) in metric::ALL {
-        let help = format!("{name}: {help}");
+    for &MetricDef { name, dotted, help } in metric::ALL {
+        let help = format!("{dotted}: {help}");
         match kind(name) {
             MetricKind::Counter => {
                 describe_counter!(name, help);
-                let sliced = name.starts_with("stream.") || name.starts_with("dispatch.");
+                let sliced = dotted.starts_with("stream.") || dotted.starts_with("dispatch.");
                 if sliced && !LABELLED.contains(&name) {
                     counter!(name, &metric::dimensions("")).absolute(0);
                 } else if !LABELLED.contains(&name) {
@@ -246,38 +232,38 @@ mod tests {
         assert!(!has_new(&first) && has_new(&texts[0]));
     }
 
-    // S3-109
+    // S3-109, D-16
     #[test]
     fn names_use_underscores_and_help_the_dotted_name() {
         let handle = MetricsHandle::install();
-        ::metrics::histogram!(metric::WS_SEAM_MS).record(3.0);
-        ::metrics::histogram!(metric::DISPATCH_INTENT_COUNT).record(2.0);
+        ::metrics::histogram!(metric::WS_SEAM_SECONDS).record(0.003);
+        ::metrics::histogram!(metric::DISPATCH_INTENTS).record(2.0);
         gauge!(metric::LLM_COST_USD_TOTAL, "model" => "local:small").increment(0.25);
         counter!(metric::WS_SUBSCRIBE_ERROR_TOTAL, "code" => "invalid_filter").increment(2);
         let text = handle.render();
         for line in [
-            "# HELP ws_connections ws.connections: Open WebSocket connections",
-            "# TYPE ws_connections gauge",
-            "ws_connections 0",
-            "# TYPE ws_slow_client_closed_total counter",
-            "ws_slow_client_closed_total 0",
-            "ws_replay_events_total 0",
-            "ws_queue_depth_max 0",
-            "log_storage_full 0",
-            "ws_subscribe_error_total{code=\"invalid_filter\"} 2",
-            "# TYPE llm_cost_usd_total counter",
-            "llm_cost_usd_total{model=\"local:small\"} 0.25",
-            "# TYPE ws_seam_ms histogram",
-            "ws_seam_ms_bucket{le=\"2.5\"} 0",
-            "ws_seam_ms_bucket{le=\"5\"} 1",
-            "ws_seam_ms_count 1",
-            "# TYPE dispatch_intent_count histogram",
-            "dispatch_intent_count_bucket{le=\"1\"} 0",
-            "dispatch_intent_count_count 1",
+            "# HELP turnwire_ws_connections ws.connections: Open WebSocket connections",
+            "# TYPE turnwire_ws_connections gauge",
+            "turnwire_ws_connections 0",
+            "# TYPE turnwire_ws_slow_client_closed_total counter",
+            "turnwire_ws_slow_client_closed_total 0",
+            "turnwire_ws_replay_events_total 0",
+            "turnwire_ws_queue_depth_max 0",
+            "turnwire_log_storage_full 0",
+            "turnwire_ws_subscribe_error_total{code=\"invalid_filter\"} 2",
+            "# TYPE turnwire_llm_cost_usd_total counter",
+            "turnwire_llm_cost_usd_total{model=\"local:small\"} 0.25",
+            "# TYPE turnwire_ws_seam_seconds histogram",
+            "turnwire_ws_seam_seconds_bucket{le=\"0.0025\"} 0",
+            "turnwire_ws_seam_seconds_bucket{le=\"0.005\"} 1",
+            "turnwire_ws_seam_seconds_count 1",
+            "# TYPE turnwire_dispatch_intents histogram",
+            "turnwire_dispatch_intents_bucket{le=\"1\"} 0",
+            "turnwire_dispatch_intents_count 1",
         ] {
             assert!(text.lines().any(|have| have == line), "{line}\n{text}");
         }
         let again = MetricsHandle::install();
-        assert!(again.render().contains("ws_seam_ms_count 1"));
+        assert!(again.render().contains("turnwire_ws_seam_seconds_count 1"));
     }
 }

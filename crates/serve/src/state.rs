@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use turnwire_event::Owner;
+use turnwire_pack::WIRE_V04_FLAG;
 use turnwire_session::{
     LiveSessions, ServiceStatus, SessionReader, SessionService, SessionWriter, TurnApprovals,
     TurnCanceller, TurnSubmitter,
@@ -58,14 +59,11 @@ parts! {
     Arc<ServerConfig>: config.clone;
 }
 
-/// The flag that gives a cohort the older chat wire (D-09).
-const WIRE_V04: &str = "ai_assistant_wire_v04";
-
 impl AppState {
     /// The version of the chat wire for turns of `owner` whose request names none: by the flag of
     /// the owner's cohort, else by the settings.
     pub(crate) fn wire_version(&self, owner: &Owner) -> WireVersion {
-        let flagged = |host: &Arc<PackHost>| host.cohort(owner).has(WIRE_V04);
+        let flagged = |host: &Arc<PackHost>| host.cohort(owner).has(WIRE_V04_FLAG);
         if self.host.as_ref().is_some_and(flagged) {
             WireVersion::V04
         } else {

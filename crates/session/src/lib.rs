@@ -50,7 +50,7 @@ pub use submit::request::{
     DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
 };
 pub use turn::approval::paused_turn::ApprovalDecision;
-pub use turn::cancel::disconnect::{StreamGuard, WatchGuard};
+pub use turn::cancel::disconnect::{DeliveryGuard, StreamGuard, WatchGuard};
 pub use turn::cancel::request::CancelOutcome;
 pub use turnwire_log::{
     DailyUsage, LISTED_PATH_BYTES_MAX, PageBounds, PieceBudget, StatusCount, StoredEvent,

@@ -4,6 +4,7 @@
 
 pub(crate) mod transcript;
 pub(crate) mod bus;
+pub(crate) mod bus_budget;
 pub(crate) mod child_tasks;
 pub(crate) mod turn_slot;
 pub(crate) mod routing_policy;

@@ -81,6 +81,8 @@ pub struct Options {
     pub workers_all_max: usize,
     /// Levels of workers below a user's session. At the lowest level a worker can start no workers.
     pub worker_depth_max: usize,
+    /// Stored `bus.subscriber_*` events of one session, and as many `bus.handler_warning`.
+    pub bus_events_max: u64,
     /// How long an idempotency key refers to its turn.
     pub idempotency_ttl: Duration,
     /// Interval between checkpoints of streaming messages: a crash loses at most the text of one
@@ -152,6 +154,7 @@ impl Default for Options {
             workers_max: 8,
             workers_all_max: 32,
             worker_depth_max: 3,
+            bus_events_max: 1_000,
             idempotency_ttl: Duration::from_secs(24 * 3600),
             checkpoint_interval: Duration::from_millis(250),
             retention: Duration::from_secs(30 * 24 * 3600),

@@ -130,6 +130,7 @@ impl CancelTail {
             partial: PartialMessage {
                 message_id: None,
                 bytes: 0,
+                kept_until: None,
             },
             receipt: Vec::new(),
         };

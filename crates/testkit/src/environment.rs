@@ -37,6 +37,15 @@ pub(crate) fn real_model() -> PathBuf {
     into
 }
 
+/// The folder with Prometheus' `promtool`.
+pub fn prometheus() -> PathBuf {
+    let into = root().join("target/prometheus");
+    let mut setup = Command::new("sh");
+    setup.arg(root().join("e2e/prometheus/setup.sh"));
+    once(&into, setup.arg(&into));
+    into
+}
+
 /// The folder `e2e/{name}` with the JavaScript packages of its lock file installed.
 pub fn javascript(name: &str) -> PathBuf {
     let folder = root().join("e2e").join(name);

@@ -223,6 +223,8 @@ impl TestServer {
             .open(self.stderr_path())?;
         command
             .env("TURNWIRE_HOME", self.home())
+            // Scripts are played without the pauses that are for people.
+            .env("TURNWIRE_MODEL_SCRIPT_PACE_PERCENT", "0")
             .envs(self.options.env.iter().cloned())
             .stdin(Stdio::null())
             .stdout(stderr.try_clone()?)

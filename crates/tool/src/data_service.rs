@@ -16,6 +16,8 @@ mod verdict;
 mod metrics;
 mod connector;
 mod tool;
+#[cfg(test)]
+mod contract;
 
 pub use connector::{Connector, McpServiceLookup};
 pub use envelope::{EnvelopeClaim, EnvelopeVerifier, NoVerifier, PrincipalMismatch};

@@ -23,7 +23,7 @@ pub use data_service::{Connector, ConnectorError, EnvelopeVerifier, NoVerifier};
 pub use input::check_input;
 pub use mcp::{McpServerError, McpServers, McpToolset};
 pub use program::runner::ProgramRunner;
-pub use program::{OrphanReaper, guard, runner};
+pub use program::{OrphanReaper, find_program, guard, runner};
 pub use secrets::{SecretCollector, Secrets};
 pub use tool::{
     ItemStore, LiveTask, ServiceFault, Tool, ToolContext, ToolFailure, ToolInvocation, deliver,

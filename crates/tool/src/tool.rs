@@ -62,8 +62,8 @@ pub struct ToolFailure {
     pub class: ToolErrorClass,
     /// The message for the model: no error text of a library, no host and no path.
     pub message: String,
-    /// The data service that failed, if one did (axis 2).
-    pub fault: Option<ServiceFault>,
+    /// The data service that failed, if one did (axis 2). Boxed: results carry this type by value.
+    pub fault: Option<Box<ServiceFault>>,
     /// The calling sub-agent fails with the tool (axis 1, S2-089). Otherwise its model gets the
     /// message and may try something else.
     pub fatal: bool,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use turnwire_dial::Dialer;
 use turnwire_event::{Clock, IdGenerator};
-use turnwire_pack::{BuiltinFunction, Pack, ToolDef, ToolKind};
+use turnwire_pack::{BuiltinFunction, Pack, RenderShape, ToolDef, ToolKind};
 
 use crate::builtin::{DelegateTool, RenderTool, builtin};
 use crate::data_service::{Connector, EnricherTool};
@@ -163,6 +163,7 @@ pub fn build_toolbox(
     names: &[String],
     dependencies: &ToolDependencies,
 ) -> Result<Toolbox, ToolBuildError> {
+    let lists = shown_lists(pack, names);
     names.iter().try_fold(Toolbox::new(), |toolbox, name| {
         let error = |reason| ToolBuildError::Definition {
             tool: name.clone(),
@@ -174,12 +175,32 @@ pub fn build_toolbox(
         }
         let def = pack.tool(name);
         let def = def.ok_or_else(|| ToolBuildError::Unknown(name.clone()))?;
-        Ok(toolbox.with(build_tool(def, dependencies).map_err(error)?)?)
+        let tool = build_tool(def, &lists, dependencies).map_err(error)?;
+        Ok(toolbox.with(tool)?)
     })
 }
 
-/// Builds one tool from its definition. The error text names the cause and the correction.
-fn build_tool(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn Tool>, String> {
+/// The types of data that an agent with the tools `names` can show as a list.
+fn shown_lists<'a>(pack: &'a Pack, names: &[String]) -> Vec<&'a str> {
+    let defs = names.iter().filter_map(|name| pack.tool(name));
+    let types = defs.filter_map(|def| match &def.kind {
+        ToolKind::Render {
+            data_type,
+            shape: RenderShape::List,
+            ..
+        } => Some(data_type.as_str()),
+        _ => None,
+    });
+    types.collect()
+}
+
+/// Builds one tool from its definition; `lists` are the types of data that its agent can show as a
+/// list. The error text names the cause and the correction.
+fn build_tool(
+    def: &ToolDef,
+    lists: &[&str],
+    dependencies: &ToolDependencies,
+) -> Result<Arc<dyn Tool>, String> {
     let registry = &dependencies.connector.registry;
     let id_generator = &dependencies.id_generator;
     let keys = dependencies.keys.clone();
@@ -191,11 +212,19 @@ fn build_tool(def: &ToolDef, dependencies: &ToolDependencies) -> Result<Arc<dyn 
             let enricher = registry.get(domain_type, enricher_id);
             let missing = || format!("no enricher `{enricher_id}` returns `{domain_type}`");
             let enricher = enricher.ok_or_else(missing)?;
-            EnricherTool::build(def, enricher, &dependencies.connector).checked()
+            let is_shown = lists.contains(&domain_type.as_str());
+            let placeholder_ids = is_shown.then_some(id_generator);
+            let connector = &dependencies.connector;
+            EnricherTool::build(def, enricher, connector, placeholder_ids).checked()
         }
-        ToolKind::Render { data_type, shape } => {
+        ToolKind::Render {
+            data_type,
+            shape,
+            model_items,
+        } => {
             let enrichers = registry.of_domain(data_type);
-            let tool = RenderTool::build(def, (data_type, *shape), enrichers, id_generator);
+            let shown = (data_type.as_str(), *shape, *model_items);
+            let tool = RenderTool::build(def, shown, enrichers, id_generator);
             return Ok(Arc::new(tool.hiding(keys)));
         }
         ToolKind::Direct(function) => {

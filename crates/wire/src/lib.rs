@@ -9,6 +9,8 @@
 pub mod budget;
 pub mod problem;
 pub mod rest;
+#[cfg(feature = "schema")]
+mod frame_schema;
 pub mod session;
 pub mod pc3;
 pub mod openapi;

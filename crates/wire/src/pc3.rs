@@ -16,10 +16,12 @@ mod block;
 mod failure;
 pub mod project;
 pub mod decode;
+#[cfg(feature = "schema")]
+pub mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use cursor::{FrameCursor, InvalidCursor};
+pub use cursor::{FrameCursor, InvalidCursor, SessionTag};
 pub use decode::{DecodeError, DecodedBlock, decode};
 pub use frame_kind::{FrameKind, FrameKinds};
 pub use project::{project, project_after};

@@ -1,108 +1,22 @@
-//! The bytes of real events satisfy the committed schema, and broken ones do not.
-//!
-//! The judge here knows the few words of JSON Schema that ours use; it refuses a schema with a
-//! word it does not know, so nothing passes unread.
+//! The bytes of real events satisfy the committed schema, and broken ones do not. Every type that a
+//! filter may name has a schema.
 
 use serde_json::{Value, json};
-use turnwire_event::body::{bus, llm, session, stream, tool, turn};
+use turnwire_event::body::{bus, llm, session, stream, subagent, tool, turn};
 use turnwire_event::code::{
     CancelCode, ErrorCode, LlmErrorClass, Phase, ReceiptKind, StopOutcome, ToolErrorClass,
     ToolType, TurnKind, TurnStatus,
 };
 use turnwire_event::{
-    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Seq,
-    SessionId, StopReason, Sub, Timestamp, TokenUsage, ToolUseId, TraceContext, TurnId, Ulid,
+    Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, InvocationId, MessageId, Position,
+    Seq, SessionId, StopReason, Sub, Timestamp, TokenUsage, ToolUseId, TraceContext, TurnId,
+    TypeSet, Ulid,
 };
 
+use super::{read_json, refusal, validator};
+
 fn schema() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../schema/event.json");
-    let text = std::fs::read_to_string(path).expect("schema/event.json is committed");
-    serde_json::from_str(&text).expect("the schema is JSON")
-}
-
-/// Why `value` does not satisfy `schema`; `None` when it does.
-fn wrong(root: &Value, schema: &Value, value: &Value, at: &str) -> Option<String> {
-    let Value::Object(words) = schema else {
-        return (schema != &Value::Bool(true)).then(|| format!("{at}: nothing may stand here"));
-    };
-    words.iter().find_map(|(word, rule)| {
-        let inside = |rule: &Value, value: &Value, key: &str| {
-            wrong(root, rule, value, &format!("{at}.{key}"))
-        };
-        let matches = |rule: &&Value| wrong(root, rule, value, at).is_none();
-        let fails = |yes: bool| (!yes).then(|| format!("{at}: {word} {rule} refuses {value}"));
-        match word.as_str() {
-            "$ref" => {
-                let pointer = rule.as_str().expect("a reference").trim_start_matches('#');
-                let rule = root.pointer(pointer).expect("a definition");
-                wrong(root, rule, value, at)
-            }
-            "properties" => {
-                let mut rules = rule.as_object().expect("an object").iter();
-                rules.find_map(|(key, rule)| inside(rule, value.get(key)?, key))
-            }
-            "items" => value
-                .as_array()?
-                .iter()
-                .find_map(|value| inside(rule, value, "[]")),
-            "anyOf" => fails(list(rule).iter().any(|rule| matches(&rule))),
-            "oneOf" => fails(list(rule).iter().filter(matches).count() == 1),
-            "additionalProperties" if rule == &Value::Bool(false) => {
-                let properties = words.get("properties").and_then(Value::as_object);
-                let unknown = |key: &&String| {
-                    properties.is_none_or(|properties| !properties.contains_key(*key))
-                };
-                let key = value.as_object()?.keys().find(unknown)?;
-                Some(format!("{at}: unknown {key}"))
-            }
-            word => fails(simple(word, rule, value)),
-        }
-    })
-}
-
-/// The words that look at a value alone.
-fn simple(word: &str, rule: &Value, value: &Value) -> bool {
-    let limit = || rule.as_f64().expect("a number");
-    match word {
-        "$schema"
-        | "title"
-        | "description"
-        | "format"
-        | "default"
-        | "$defs"
-        | "pattern"
-        | "additionalProperties" => true,
-        "minimum" => value.as_f64().is_none_or(|number| number >= limit()),
-        "maximum" => value.as_f64().is_none_or(|number| number <= limit()),
-        "const" => rule == value,
-        "enum" => list(rule).contains(value),
-        "required" => {
-            let is_present = |key: &Value| value.get(key.as_str().expect("a key")).is_some();
-            list(rule).iter().all(is_present)
-        }
-        "type" => match rule {
-            Value::Array(kinds) => kinds.iter().any(|kind| is(kind, value)),
-            kind => is(kind, value),
-        },
-        word => panic!("the judge does not know the word {word}"),
-    }
-}
-
-fn list(rule: &Value) -> &Vec<Value> {
-    rule.as_array().expect("a list")
-}
-
-fn is(kind: &Value, value: &Value) -> bool {
-    match kind.as_str().expect("a kind") {
-        "string" => value.is_string(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "null" => value.is_null(),
-        kind => panic!("the judge does not know the kind {kind}"),
-    }
+    read_json("schema/event.json")
 }
 
 fn event(turn_id: Option<TurnId>, body: Body) -> Event {
@@ -123,6 +37,7 @@ fn event(turn_id: Option<TurnId>, body: Body) -> Event {
             parent_span_id: None,
         }),
         render: None,
+        sub_agent_id: None,
         body,
     }
 }
@@ -143,6 +58,7 @@ fn examples() -> Vec<Event> {
     let registered = bus::SubscriberRegistered { count: 1 };
     events.push(event(None, Body::SessionCreated(created)));
     events.push(event(None, Body::BusSubscriberRegistered(registered)));
+    events[0].sub_agent_id = Some("shop".into());
     events
 }
 
@@ -168,6 +84,7 @@ fn turn_bodies() -> [Body; 3] {
             error: Some(ErrorCode::InternalError.into()),
             reason: Some("server_restart".into()),
             partial: None,
+            paused: None,
         }),
         Body::TurnCancelled(turn::TurnCancelled {
             reason: "user_cancel".into(),
@@ -176,10 +93,12 @@ fn turn_bodies() -> [Body; 3] {
             partial: turn::PartialMessage {
                 message_id: None,
                 bytes: 0,
+                kept_until: None,
             },
             receipt: vec![turn::ReceiptLine {
                 kind: ReceiptKind::Tool,
                 id: TOOL.to_string(),
+                name: "search".into(),
                 outcome: StopOutcome::Stopped,
                 ms: 3,
             }],
@@ -213,6 +132,7 @@ fn message_bodies() -> [Body; 5] {
             message_id: None,
             content_sha256: None,
             error_class: LlmErrorClass::Transport,
+            usage: Default::default(),
         }),
         Body::ToolFailed(tool::ToolFailed {
             tool_use_id: TOOL,
@@ -238,19 +158,20 @@ fn message_bodies() -> [Body; 5] {
 //
 #[test]
 fn valid_events_pass_the_schema() {
-    let schema = schema();
+    let schema = validator(&schema());
     for event in examples() {
         let value: Value = serde_json::from_slice(&event.to_bytes()).expect("an event is JSON");
-        assert_eq!(wrong(&schema, &schema, &value, "event"), None);
+        assert_eq!(refusal(&schema, &value), None, "{value}");
     }
 }
 
 #[test]
 fn invalid_events_fail_the_schema() {
-    let schema = schema();
+    let schema = validator(&schema());
     let event: Value = serde_json::from_slice(&examples()[0].to_bytes()).expect("JSON");
-    let breaks: [fn(&mut Value); 5] = [
+    let breaks: [fn(&mut Value); 6] = [
         |event| drop(event.as_object_mut().expect("an object").remove("actor")),
+        |event| drop(event.as_object_mut().expect("an object").remove("payload")),
         |event| event["persisted"] = json!("yes"),
         |event| event["type"] = json!("turn.exploded"),
         |event| event["payload"]["history_omitted"] = json!(-1),
@@ -259,9 +180,116 @@ fn invalid_events_fail_the_schema() {
     for (index, damage) in breaks.into_iter().enumerate() {
         let mut broken = event.clone();
         damage(&mut broken);
-        assert!(
-            wrong(&schema, &schema, &broken, "event").is_some(),
-            "break {index}"
-        );
+        assert!(!schema.is_valid(&broken), "break {index}");
+    }
+}
+
+//
+#[test]
+fn filterable_types_have_a_schema_each() {
+    let schema = schema();
+    let definitions = schema["$defs"].as_object().expect("definitions");
+    let refs = schema["oneOf"].as_array().expect("the types");
+    let described: Vec<&str> = refs
+        .iter()
+        .map(|reference| {
+            let name = reference["$ref"].as_str().expect("a reference");
+            let event = &definitions[name.trim_start_matches("#/$defs/")];
+            let required = event["required"].as_array().expect("a list");
+            assert!(
+                ["type", "payload"]
+                    .iter()
+                    .all(|key| required.contains(&json!(key)))
+            );
+            event["properties"]["type"]["const"]
+                .as_str()
+                .expect("a name")
+        })
+        .collect();
+    for kind in TypeSet::filterable().iter() {
+        assert!(described.contains(&kind.name()), "{kind}");
+        let event = &definitions[&format!("{kind:?}Event")];
+        let payload = event["properties"]["payload"]["$ref"].as_str();
+        let is_reserved = payload == Some("#/$defs/ReservedPayload");
+        assert_eq!(is_reserved, !Body::KINDS.contains(&kind), "{kind}");
+    }
+}
+
+//
+#[test]
+fn statuses_and_blocks_of_messages_are_those_of_the_contract() {
+    let defs = &read_json("schema/message.json")["$defs"];
+    let statuses = ["in_progress", "complete", "cancelled", "failed"];
+    assert_eq!(defs["MessageStatus"]["enum"], json!(statuses));
+    let blocks = defs["ContentBlock"]["oneOf"].as_array().expect("variants");
+    let blocks = blocks.iter().map(|block| {
+        let kind = block["properties"]["type"]["const"].as_str();
+        (kind.expect("a type"), block["required"].clone())
+    });
+    let expected = [
+        ("text", json!(["type", "text"])),
+        ("thinking", json!(["type", "text", "signature"])),
+        ("tool_use", json!(["type", "id", "name", "input"])),
+        (
+            "tool_result",
+            json!(["type", "tool_use_id", "content", "is_error"]),
+        ),
+        ("component", json!(["type", "tool_use_id", "component"])),
+        (
+            "data",
+            json!(["type", "data_id", "data_type", "key", "items"]),
+        ),
+    ];
+    assert_eq!(blocks.collect::<Vec<_>>(), expected);
+}
+
+/// The start of a sub-agent with the context that it is dispatched with.
+fn dispatch() -> Value {
+    let started = subagent::SubagentStarted {
+        invocation_id: InvocationId(Ulid(8)),
+        sub_agent_id: "shop".into(),
+        tool_use_id: TOOL,
+        plan_step_id: "turn-1-1".into(),
+        context: subagent::SubagentContext {
+            principal: "user-42".into(),
+            user_id: "user-42".into(),
+            episode_id: EPISODE,
+            locale: "de".into(),
+            location: Some("Berlin".into()),
+            prior_context: Some("Before: oat milk.".into()),
+        },
+    };
+    let event = event(Some(TurnId(Ulid(2))), Body::SubagentStarted(started));
+    serde_json::from_slice(&event.to_bytes()).expect("an event is JSON")
+}
+
+// S2-084, R-31
+#[test]
+fn dispatch_context_has_exactly_the_fields_of_its_contract() {
+    let schema = schema();
+    let judge = validator(&schema);
+    let good = dispatch();
+    assert_eq!(refusal(&judge, &good), None, "{good}");
+    let context = good["payload"]["context"].as_object().expect("a context");
+    let names: Vec<&String> = context.keys().collect();
+    let contract = schema["$defs"]["SubagentContext"]["properties"].as_object();
+    let contract = contract.expect("the fields of the contract");
+    let mut described: Vec<&String> = contract.keys().collect();
+    described.sort_unstable();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, described);
+    for name in names {
+        let mut without = good.clone();
+        let context = without["payload"]["context"].as_object_mut();
+        context.expect("a context").remove(name);
+        assert!(!judge.is_valid(&without), "without {name}");
+        let mut odd = good.clone();
+        odd["payload"]["context"][name] = json!(7);
+        assert!(!judge.is_valid(&odd), "{name} as a number");
+        let mut null = good.clone();
+        null["payload"]["context"][name] = Value::Null;
+        let is_optional = ["location", "prior_context"].contains(&name.as_str());
+        assert_eq!(judge.is_valid(&null), is_optional, "{name} as null");
     }
 }

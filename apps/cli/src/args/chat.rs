@@ -12,7 +12,8 @@ use super::{ClientArgs, turn_id};
 const CHAT_HELP: &str = "\
 Every line of standard input is one turn; the answer goes to standard output, everything else to
 standard error. Ctrl-C stops the running turn and prints its receipt; a second Ctrl-C, or one at the
-prompt, ends the chat. If a tool needs approval, a terminal asks for it; otherwise the command that
+prompt, ends the chat. At a terminal, lines are edited and kept in a history
+($XDG_STATE_HOME/turnwire/chat_history), and /help lists the commands. If a tool needs approval, a terminal asks for it; otherwise the command that
 answers is printed. If the server restarts, the chat reconnects and continues.
 
 Exits with 0; with 1 if a turn failed or its answer could not be written, 2 if a turn could not be
@@ -40,6 +41,9 @@ pub(crate) struct ChatArgs {
     /// Show the model's reasoning, not only its length
     #[arg(long)]
     pub(crate) thinking: bool,
+    /// Do not read or write the history of typed lines
+    #[arg(long)]
+    pub(crate) no_history: bool,
     /// Write the events as JSON, one per line, instead of the answer
     #[arg(long)]
     pub(crate) json: bool,
@@ -96,7 +100,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "ID", value_parser = turn_id)]
     pub(crate) turn: Option<TurnId>,
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]
-    #[arg(long, value_name = "DIR", alias = "data")]
+    #[arg(long, value_name = "DIR", visible_alias = "data")]
     pub(crate) home: Option<PathBuf>,
 }
 

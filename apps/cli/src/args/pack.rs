@@ -11,13 +11,28 @@ Reports all mistakes at once, each with its file, line and column, what is wrong
 instead. A server refuses to start on the same mistakes. Exits with 0 if there is no error, 1 if there
 is one, 2 if the folder cannot be read.
 
+With --against it also refuses a pack that lacks a status id which was active in the earlier version:
+clients know statuses by their ids. Deprecate the id first; a rename is an id that is deprecated and one
+that is added.
+
+With --online it also calls every model that the pack uses over the network once, with a message of a few
+words, and reports what the provider says. This needs the keys and costs a few tokens.
+
 Examples:
-  turnwire check packs/market             before a commit
-  turnwire check packs/market --json      for an editor or a build")]
+  turnwire check packs/market                          before a commit
+  turnwire check packs/market --against released/market   before a release
+  turnwire check my_pack --online                      after a change of models or keys
+  turnwire check packs/market --json                   for an editor or a build")]
 pub(crate) struct CheckArgs {
     /// Folder of the pack
     #[arg(value_name = "PACK")]
     pub(crate) pack: PathBuf,
+    /// Folder of an earlier version of the pack, whose status ids must still be there
+    #[arg(long, value_name = "OLD_PACK")]
+    pub(crate) against: Option<PathBuf>,
+    /// Call every model of the pack once over the network
+    #[arg(long)]
+    pub(crate) online: bool,
     /// Write JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

@@ -9,16 +9,18 @@ use turnwire_event::SessionId;
 use super::ClientArgs;
 
 const RECORD_HELP: &str = "\
-Reads a session of a data folder, whichever model answered it, and writes two files: script.yaml, with
-which the scripted model gives the same answers to the same input, for the orchestrator and every
-sub-agent; and case.yaml, the input and the result of every turn. Tools run again when the case is
-run. The files contain the conversation: restrict who can read them.
+Reads a session of a data folder, whichever model answered it, and writes two files:
+  script.yaml   with it the scripted model gives the same answers to the same input, for the
+                orchestrator and every sub-agent
+  case.yaml     the input and the result of every turn
+Tools run again when the case is run. The files contain the conversation: restrict who can
+read them.
 
 Exits with 0, or with 2 if the files could not be written.
 
 Examples:
   turnwire record sess_01J…                          into the folder sess_01J…
-  turnwire record sess_01J… --data ./data --out cases/refund
+  turnwire record sess_01J… --home ./data --out cases/refund
   turnwire record sess_01J… --paced                  with the delays between pieces of text";
 
 /// Write a script and a regression case from a stored session.
@@ -29,7 +31,7 @@ pub(crate) struct RecordArgs {
     #[arg(value_name = "SESSION")]
     pub(crate) session: SessionId,
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]
-    #[arg(long, value_name = "DIR", alias = "data")]
+    #[arg(long, value_name = "DIR", visible_alias = "data")]
     pub(crate) home: Option<PathBuf>,
     /// The folder to write to [default: a folder with the session's id]
     #[arg(long, value_name = "DIR")]

@@ -27,7 +27,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "DAY")]
     pub(crate) to: Option<UtcDay>,
     /// Read this data folder instead of asking a server
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", visible_alias = "home")]
     pub(crate) data: Option<PathBuf>,
     /// Write JSON instead of text
     #[arg(long)]

@@ -16,7 +16,7 @@ use turnwire_wire::rest::approval::{
 
 use crate::args::ApproveArgs;
 use crate::connect;
-use crate::terminal::approval_text::{approval_text, tool_name};
+use crate::terminal::approval_text::{NOT_A_DECISION, approval_text, parse_decision, tool_name};
 use crate::terminal::keyboard;
 use crate::terminal::output::print;
 use crate::terminal::sanitize::json_line;
@@ -165,22 +165,27 @@ fn ask_all(args: &ApproveArgs, items: &[ApprovalItem]) -> Result<Vec<ApprovalAns
     Ok(approved)
 }
 
-/// Shows the whole `input` and then asks. Lines that were typed before do not count.
+/// Shows the whole `input` and then asks, until the answer is clear; the end of the input is a no. Lines
+/// that were typed before do not count.
 fn ask(item: &ApprovalItem, input: &str) -> Result<bool> {
     let mut terminal = io::stderr().lock();
     let name = &item.approval.tool_name;
     terminal.write_all(approval_text(name, input, keyboard::columns()).as_bytes())?;
     keyboard::discard_typed();
-    write!(
-        terminal,
-        "allow {} to run with this input? [y/N] ",
-        tool_name(name)
-    )?;
-    terminal.flush()?;
-    let mut line = String::new();
-    io::stdin().read_line(&mut line)?;
-    let answer = line.trim().to_ascii_lowercase();
-    Ok(matches!(answer.as_str(), "y" | "yes"))
+    loop {
+        let name = tool_name(name);
+        write!(terminal, "allow {name} to run with this input? [y/n] ")?;
+        terminal.flush()?;
+        let mut line = String::new();
+        if io::stdin().read_line(&mut line)? == 0 {
+            writeln!(terminal)?;
+            return Ok(false);
+        }
+        match parse_decision(&line) {
+            Some(decision) => return Ok(decision == Decision::Approve),
+            None => writeln!(terminal, "{NOT_A_DECISION}")?,
+        }
+    }
 }
 
 fn as_text(

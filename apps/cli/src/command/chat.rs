@@ -8,7 +8,10 @@
 //!            paused turn: prompt for its approvals, then follow the resumed turn
 //! ```
 
+mod command;
 mod input;
+mod prompt_output;
+mod line_input;
 mod retry_delay;
 mod screen;
 mod participants;
@@ -31,10 +34,13 @@ use turnwire_wire::rest::session::SessionCreate;
 
 use crate::args::{ChatArgs, ClientArgs, SessionChoice};
 use crate::connect;
-use crate::terminal::color::ColorMode;
+use crate::terminal::color::{ColorMode, TextTone};
+use crate::terminal::wording::error_text;
 
 use conversation::{ChatConversation, MessageSource};
 use event_printer::{EventPrinter, OutputForm};
+use line_input::{LineInput, TerminalLines};
+use prompt_output::{PromptOutput, PromptWriter};
 use screen::{ChatScreen, OutputStreams};
 use session_view::{LeaveReason, SessionView};
 
@@ -57,13 +63,19 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
         (false, true) => OutputForm::Thinking,
         (false, false) => OutputForm::Folded,
     };
+    let streams = OutputStreams::of_process();
+    let output = PromptOutput::default();
     let messages = match args.message.is_empty() {
-        true => MessageSource::Lines(input::lines()),
+        true => MessageSource::Lines(line_input(args, streams, &output)),
         false => MessageSource::Once(args.message.join(" ")),
     };
-    let streams = OutputStreams::of_process();
     let color = ColorMode::of_stderr();
-    let screen = ChatScreen::new(io::stdout(), io::stderr(), streams, color);
+    let out = PromptWriter::new(io::stdout(), &output);
+    let err = PromptWriter::new(io::stderr(), &output);
+    let mut screen = ChatScreen::new(out, err, streams, color);
+    if args.message.is_empty() && screen.has_person() && form != OutputForm::Json {
+        let _ = screen.note(TextTone::Quiet, &banner(&client, session).await);
+    }
     let flags = args.client.flags();
     let printer = EventPrinter::new(screen, form, flags.clone());
     let view = SessionView::new(client, session, printer, interrupts);
@@ -71,14 +83,14 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
     let result = conversation.run(messages, streams.stdin).await;
     let mut view = conversation.view;
     if args.session.is_none() {
-        let _ = view.say(&format!(
-            "to come back: turnwire chat --session {session}{flags}"
-        ));
+        let command = format!("turnwire chat --session {session}{flags}");
+        let screen = &mut view.printer.screen;
+        let _ = screen.note_with_command(TextTone::Quiet, "to come back:", &command);
     }
     match result {
         Ok(status) => Ok(ExitCode::from(status)),
         Err(LeaveReason::Interrupted) => Ok(ExitCode::from(EXIT_INTERRUPTED)),
-        Err(LeaveReason::HungUp) => Ok(ExitCode::SUCCESS),
+        Err(LeaveReason::HungUp | LeaveReason::Quit) => Ok(ExitCode::SUCCESS),
         Err(LeaveReason::Unwritable(error)) => {
             // The turn was submitted, so the status is 1, as after a failed turn.
             let _ = view.say(&format!("turnwire: the answer cannot be written: {error}"));
@@ -88,6 +100,35 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<ExitCode> {
         Err(LeaveReason::Failed(error)) => Err(with_advice(error, &args.client)),
         Err(LeaveReason::Unreadable(reason)) => Err(anyhow!(reason)),
     }
+}
+
+/// The lines of the chat: with an editor, if a person types at a terminal that can show one.
+fn line_input(args: &ChatArgs, streams: OutputStreams, output: &PromptOutput) -> LineInput {
+    if streams.stdin && streams.stdout && streams.rewrites && !args.json {
+        let history = match args.no_history {
+            true => None,
+            false => line_input::history_file(),
+        };
+        // A terminal without an editor is still one to type at.
+        if let Ok(lines) = TerminalLines::start(history, output) {
+            return LineInput::Terminal(lines);
+        }
+    }
+    LineInput::pipe()
+}
+
+/// What a person talks to, and how to find out more.
+async fn banner(client: &Client, session: SessionId) -> String {
+    let attached = client.attach(session).await;
+    let subject = attached.ok().map(|attached| {
+        let model = &attached.session.active_model;
+        let pack = attached
+            .pack
+            .unwrap_or_else(|| format!("no pack, model {model}"));
+        format!("{pack}; ")
+    });
+    let subject = subject.unwrap_or_default();
+    format!("{subject}/help lists the commands, Ctrl-D leaves")
 }
 
 /// The session that `--session` selects, or a new one without `--session`. `None` if `--session last`
@@ -116,5 +157,5 @@ fn with_advice(error: Error, args: &ClientArgs) -> anyhow::Error {
         ),
         _ => format!("asking {server}"),
     };
-    anyhow::Error::new(error).context(message)
+    anyhow!(error_text(&error)).context(message)
 }

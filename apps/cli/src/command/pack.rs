@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use turnwire_pack::{FindingLevel, PackFiles, PackFinding};
-use turnwire_serve::host::{self, ServerVariables};
+use turnwire_serve::host::{self, ModelTrial, ServerVariables};
 
 use crate::args::{CheckArgs, InitArgs};
 use crate::terminal::color::{ColorMode, TextTone};
@@ -14,19 +14,55 @@ use crate::terminal::output::print;
 use crate::terminal::wording::counted;
 
 /// Checks a pack as a server does before it starts; the exit code is 1 if there is an error.
-pub(crate) fn check(args: &CheckArgs) -> Result<ExitCode> {
+pub(crate) async fn check(args: &CheckArgs) -> Result<ExitCode> {
     let files = PackFiles::read(&args.pack)?;
     // The address of the demo data service is known only when a server starts it.
     let variables = ServerVariables::from_env().or(turnwire_demo::VARIABLE, "http://127.0.0.1:9");
-    let findings = host::judge(&files, &variables).findings;
+    let report = host::judge(&files, &variables);
+    let mut findings = report.findings;
+    if let Some(old_pack) = &args.against {
+        let earlier = PackFiles::read(old_pack)?;
+        let name = old_pack.display().to_string();
+        findings.extend(turnwire_pack::check_against(&files, &earlier, &name));
+    }
+    let is_good = count(&findings, FindingLevel::Error) == 0;
+    let trials = match report.pack.filter(|_| args.online && is_good) {
+        Some(pack) => Some(host::try_models(&pack, &variables).await?),
+        None => None,
+    };
+    let failures = trials.iter().flatten();
+    findings.extend(failures.filter_map(|trial| trial.finding.clone()));
     let ok = count(&findings, FindingLevel::Error) == 0;
     print(&if args.json {
         let findings: Vec<_> = findings.iter().map(as_json).collect();
-        format!("{:#}\n", json!({"ok": ok, "findings": findings}))
+        let mut report = json!({"ok": ok, "findings": findings});
+        if let Some(trials) = &trials {
+            let trials = trials.iter();
+            let trials = trials.map(|it| json!({"model": it.model, "ok": it.finding.is_none()}));
+            report["online"] = trials.collect();
+        }
+        format!("{report:#}\n")
     } else {
-        as_text(&args.pack, &findings, ColorMode::of_stdout())
+        let color = ColorMode::of_stdout();
+        let online = match &trials {
+            Some(trials) => trials_as_text(trials, color),
+            None if args.online => "not tried online: the pack has errors\n".to_owned(),
+            None => String::new(),
+        };
+        online + &as_text(&args.pack, &findings, color)
     });
     Ok(ExitCode::from(u8::from(!ok)))
+}
+
+/// The models that answered, a line each; those that did not are findings.
+fn trials_as_text(trials: &[ModelTrial], color: ColorMode) -> String {
+    if trials.is_empty() {
+        return "no model of the pack is called over the network\n".to_owned();
+    }
+    let answered = trials.iter().filter(|trial| trial.finding.is_none());
+    let mark = color.tint(TextTone::Good, "✓");
+    let lines = answered.map(|trial| format!("{mark} {} answered\n", trial.model));
+    lines.collect()
 }
 
 /// Writes a pack into a new or empty folder.

@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn operations_md_lists_every_metric() {
         let page = include_str!("../../../../docs/operations.md");
-        for (name, help) in turnwire_event::metric::ALL {
-            let row = format!("| `{}` | {help} |", name.replace('.', "_"));
+        for metric in turnwire_event::metric::ALL {
+            let row = format!("| `{}` | {} |", metric.name, metric.help);
             assert!(page.lines().any(|line| line == row), "{row}");
         }
     }

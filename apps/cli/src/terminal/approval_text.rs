@@ -13,9 +13,11 @@
 //! program. Strings stay quoted, their line ends are `\n`, and characters that cannot be seen are
 //! written as `\u{…}`, which JSON itself never contains.
 
+use turnwire_event::code::Decision;
 use turnwire_event::content::sha256_hex;
 
 use crate::terminal::character::escape_deceptive;
+use crate::terminal::word_wrap::wrapped_line;
 use crate::terminal::wording::counted;
 
 /// The mark of a line, and of the continuation of a line.
@@ -36,14 +38,15 @@ pub(crate) fn approval_text(name: &str, input: &str, columns: usize) -> String {
     let name = tool_name(name);
     let lines = layout(input);
     let width = columns.saturating_sub(LINE.len()).max(16);
-    let mut text = format!("{name} would run with this input:\n");
+    let mut text = wrapped_line(&format!("{name} would run with this input:"), 0, columns) + "\n";
     for line in &lines {
         wrap(&mut text, &escape_deceptive(line), width);
     }
     let bytes = counted(input.len() as u64, "byte");
     let count = counted(lines.len() as u64, "line");
     let digest = sha256_hex(input.as_bytes());
-    text + &format!("the input of {name} ends here: {bytes}, {count}, sha256 {digest}\n")
+    let end = format!("the input of {name} ends here: {bytes}, {count}, sha256 {digest}");
+    text + &wrapped_line(&end, 0, columns) + "\n"
 }
 
 /// The name of a tool on one line, with every character visible.
@@ -124,6 +127,18 @@ fn wrap(text: &mut String, line: &str, width: usize) {
     text.push('\n');
 }
 
+/// Shown after a line that is neither yes nor no.
+pub(crate) const NOT_A_DECISION: &str = "please type y to allow it or n to reject it";
+
+/// The decision in a typed line; `None` if it is not clearly yes or no.
+pub(crate) fn parse_decision(line: &str) -> Option<Decision> {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(Decision::Approve),
+        "n" | "no" => Some(Decision::Reject),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +165,8 @@ mod tests {
   |   ],
   |   "d": 1.0
   | }}
-the input of pay ends here: {} bytes, 12 lines, sha256 {digest}
+the input of pay ends here: {} bytes, 12 lines, sha256
+{digest}
 "#,
                 input.len()
             )
@@ -166,10 +182,10 @@ the input of pay ends here: {} bytes, 12 lines, sha256 {digest}
         let input =
             json!({"command": spoof, "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字": 1}).to_string();
         let text = approval_text("sh\n\u{202e}", &input, 40);
-        let (first, rest) = text.split_once('\n').expect("lines");
-        assert_eq!(first, "sh\\u{a}\\u{202e} would run with this input:");
-        let mut lines: Vec<&str> = rest.lines().collect();
-        lines.pop();
+        let (first, rest) = text.split_once("input:\n").expect("lines");
+        assert_eq!(first, "sh\\u{a}\\u{202e} would run with this\n");
+        let (rest, _) = rest.split_once("the input of").expect("an end");
+        let lines: Vec<&str> = rest.lines().collect();
         for line in &lines {
             assert!(
                 line.starts_with(LINE) || line.starts_with(CONTINUED),
@@ -192,5 +208,24 @@ the input of pay ends here: {} bytes, 12 lines, sha256 {digest}
         assert!(text.len() < 2_000_000, "{}", text.len());
         let kept: String = text.chars().filter(|c| "[]1,".contains(*c)).collect();
         assert!(kept.contains(&"]".repeat(40_000)));
+    }
+
+    #[test]
+    fn only_a_plain_yes_or_no_is_a_decision() {
+        for yes in ["y", "Y", "yes", " YES\n"] {
+            assert_eq!(parse_decision(yes), Some(Decision::Approve), "{yes}");
+        }
+        for no in ["n", "No", "NO"] {
+            assert_eq!(parse_decision(no), Some(Decision::Reject), "{no}");
+        }
+        for unclear in [
+            "",
+            "sure, go ahead",
+            "yes, but only tomorrow",
+            "not now",
+            "ja",
+        ] {
+            assert_eq!(parse_decision(unclear), None, "{unclear}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use turnwire_client::Error;
 use turnwire_event::ContentBlock;
 
 /// A code as the log and the wires write it.
@@ -9,6 +10,15 @@ pub(crate) fn code_name(code: impl Serialize) -> String {
     match serde_json::to_value(code) {
         Ok(Value::String(name)) => name,
         Ok(_) | Err(_) => String::new(),
+    }
+}
+
+/// An error of the server as a sentence, without its code.
+pub(crate) fn error_text(error: &Error) -> String {
+    match error {
+        Error::Problem(problem) => format!("{}: {}", problem.title, problem.detail),
+        Error::SubscribeRejected { message, .. } => message.clone(),
+        other => other.to_string(),
     }
 }
 

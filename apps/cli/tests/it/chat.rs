@@ -3,6 +3,7 @@
 mod approval;
 mod conversation;
 mod cut;
+mod editor;
 mod line;
 mod lost;
 mod workshop;

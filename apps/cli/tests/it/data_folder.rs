@@ -47,6 +47,7 @@ fn events() -> Vec<Event> {
         error: None,
         reason: None,
         partial: None,
+        paused: None,
     };
     let bodies = [
         (None, Body::SessionCreated(created)),
@@ -61,6 +62,7 @@ fn events() -> Vec<Event> {
         timestamp: Timestamp::from_millis(1_000),
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     };
     (1..).zip(bodies).map(event).collect()

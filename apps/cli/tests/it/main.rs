@@ -6,10 +6,12 @@ mod gate;
 mod person;
 
 mod chat;
+mod check;
 mod contract;
 mod data_folder;
 mod live;
 mod manual;
+mod readme;
 mod replay;
 mod rerun;
 mod usage;

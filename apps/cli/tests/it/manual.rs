@@ -109,3 +109,50 @@ fn config_and_config_show_print_the_same() {
         text(&bad.stderr)
     );
 }
+
+/// The flags in the lines of `page` that run a command: command, flag.
+fn flags_in(page: &str) -> Vec<(String, String)> {
+    let lines = page.lines().filter_map(|line| {
+        let words = line.trim().strip_prefix("turnwire ")?;
+        let words = words.split("  ").next()?;
+        // What follows belongs to another program.
+        let words = words.split(['|', '#']).next()?;
+        let (command, words) = words.split_once(' ')?;
+        let words = words.split([' ', '[', ']', '=', '`']);
+        let flags = words.filter(|word| word.starts_with("--"));
+        let flags = flags.map(|flag| (command.to_owned(), flag.to_owned()));
+        Some(flags.collect::<Vec<_>>())
+    });
+    lines.flatten().collect()
+}
+
+#[test]
+fn documents_and_help_use_flags_that_the_help_shows() {
+    let help = |command: &str| {
+        // The only command of `retention` has its flags.
+        let more = (command == "retention").then_some("confirm");
+        let words: Vec<&str> = [Some(command), more, Some("--help")]
+            .into_iter()
+            .flatten()
+            .collect();
+        text(&turnwire(&words).stdout).to_owned()
+    };
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut pages = vec![include_str!("../../../../README.md").to_owned()];
+    for entry in std::fs::read_dir(docs).expect("documents") {
+        let path = entry.expect("a document").path();
+        if path.extension().is_some_and(|end| end == "md") {
+            pages.push(std::fs::read_to_string(path).expect("text"));
+        }
+    }
+    pages.extend(commands().iter().map(|command| help(command)));
+    let mut flags: Vec<(String, String)> = pages.iter().flat_map(|page| flags_in(page)).collect();
+    flags.sort();
+    flags.dedup();
+    assert!(flags.len() > 20, "{flags:?}");
+    let record = ("record".to_owned(), "--home".to_owned());
+    assert!(flags.contains(&record), "{flags:?}");
+    let is_unknown = |(command, flag): &&(String, String)| !help(command).contains(flag.as_str());
+    let unknown: Vec<_> = flags.iter().filter(is_unknown).collect();
+    assert_eq!(unknown, Vec::<&(String, String)>::new());
+}

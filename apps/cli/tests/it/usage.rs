@@ -78,11 +78,12 @@ async fn usage_is_read_from_a_server_and_from_its_folder() {
     assert_eq!(folder["rows"], report["rows"], "the same rows");
     let table = text(&turnwire(&["usage", "--data", home]).stdout);
     let lines: Vec<&str> = table.lines().collect();
-    assert_eq!(lines.len(), 3, "{table}");
+    assert_eq!(lines.len(), 6, "{table}");
     assert!(lines[0].starts_with("day"), "{table}");
     let tenant = "  00000000-0000-0000-0000-000000000000  scripted:";
-    assert!(lines[1].contains(tenant), "{table}");
-    assert!(lines[2].ends_with("$0.5000"), "{table}");
+    assert!(lines[2].contains(tenant), "{table}");
+    assert!(lines[5].ends_with("$0.5000"), "{table}");
+    assert!(lines.iter().all(|line| line.len() <= 80), "{table}");
 
     let empty = turnwire(&["usage", "--server", &url, "--to", "2001-01-31"]);
     let said = "no model call ended from 2001-01-02 to 2001-01-31\n";

@@ -21,20 +21,20 @@ use turnwire_event::body::subagent::{SubagentContext, SubagentStarted};
 use turnwire_event::body::support::SupportNoted;
 use turnwire_event::body::tool::ToolCalled;
 use turnwire_event::body::turn::TurnError;
-use turnwire_event::code::{CallPurpose, StepStatus, ToolType};
+use turnwire_event::code::{CallPurpose, StepStatus, ToolErrorClass, ToolType};
 use turnwire_event::port::{Emission, TurnContext};
 use turnwire_event::row::MessageScope;
-use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Position, Role};
+use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_plan::{ExpectedSlot, SlotKey, SlotWork, StepRun};
 
 use super::invocation::{Invocation, InvocationError, SubAgentAnswer, run_invocation};
 use super::invocation_result::{PendingInvocation, decline_sub_agents, end_invocation};
-use super::sub_agent::{BoundSubAgent, SubAgentCall, question};
+use super::sub_agent::{BoundSubAgent, SubAgentCall, question, written_context};
 use super::turn_binding::{DispatchIntent, EnvelopeFailurePolicy, TurnBinding};
 use super::turn_failures::{AxisFailure, TurnFailures};
 use super::turn_spans::TurnSpans;
 use crate::emitter::sub_agent_emitter::SubAgentEmitter;
-use crate::history::prior_context::PriorExchange;
+use crate::history::prior_context::{PriorExchange, truncate_words};
 use crate::prompt::system_prompt::subagent_context;
 use crate::resources::agent_context::{
     AgentContext, EmitResult, ModelMessages, WaitMeter, tool_context_of,
@@ -91,23 +91,20 @@ impl DispatchStep<'_> {
         // Calls beyond the cap are declined (S2-029).
         let cap = self.binding.fan_out_max;
         let reason = format!("not executed: at most {cap} assistants can be asked at once.");
-        let mut results = decline_sub_agents(self.context, dropped, &reason).await?;
+        let declined = (ToolErrorClass::NotExecuted, reason.as_str());
+        let mut results = decline_sub_agents(self.context, dropped, declined).await?;
         let mut pending = HashMap::new();
         let mut works = Vec::new();
-        let mut last_position = None;
         for (request, sub_agent) in calls {
             self.resolve(&request).await?;
             let instantiated = self.instantiate(&step_id, request, sub_agent, defers_faults);
-            let (position, pending_invocation, invocation) = instantiated.await?;
-            last_position = Some(position);
+            let (pending_invocation, invocation) = instantiated.await?;
             works.push(self.work(&pending_invocation, invocation));
             let key = pending_invocation.tool_use_id.to_string();
             pending.insert(key, pending_invocation);
         }
-        // When the last position is durable, all before it are: the sub-agents may act from here on.
-        if let Some(position) = last_position {
-            self.context.emitter.committed(position).await?;
-        }
+        // The sub-agents call their models while their starts are being written (S2-070): a model acts
+        // on nothing. Their tools wait until their own calls are durable, and then all before them are.
         let mut run =
             StepRun::start(&*step_id, works).expect("every tool use has an id of its own");
         let mut errors = Vec::new();
@@ -186,12 +183,12 @@ impl DispatchStep<'_> {
         request: ToolRequest,
         sub_agent: Arc<BoundSubAgent>,
         defers_faults: bool,
-    ) -> EmitResult<(Position, PendingInvocation, Invocation)> {
+    ) -> EmitResult<(PendingInvocation, Invocation)> {
         let trace = self.spans.child();
         let span_id = &trace.span_id;
         let span =
             tracing::info_span!("dispatch.instantiate", sub_agent_id = sub_agent.id, span_id);
-        let context = self.inherited_context(&sub_agent);
+        let context = self.inherited_context(&request, &sub_agent);
         let question = question(&request.input, &self.turn.input.content);
         let invocation_id = InvocationId(self.context.resources.id_generator.ulid());
         let started = Body::SubagentStarted(SubagentStarted {
@@ -211,12 +208,14 @@ impl DispatchStep<'_> {
             trace: Some(trace),
             ..Emission::new(Actor::subagent(&sub_agent.id), started)
         };
-        let position = self.context.deliver(emission).instrument(span).await?;
+        self.context.deliver(emission).instrument(span).await?;
         let run_span = self.spans.child();
         let emitter = SubAgentEmitter::new(
             Arc::clone(self.context.emitter),
+            (&sub_agent.id, invocation_id),
             Arc::clone(&run_span),
             sub_agent.shown_status_ids.clone(),
+            self.binding.component_bytes_max,
         );
         let pending = PendingInvocation {
             sub_agent: Arc::clone(&sub_agent),
@@ -232,7 +231,7 @@ impl DispatchStep<'_> {
                 self.turn,
                 Some(&sub_agent.id),
                 Some(run_span),
-                &self.binding.definition_version,
+                &self.binding.dimensions,
             ),
             history: Arc::clone(&self.turn.history),
             emitter: Arc::clone(&pending.emitter),
@@ -246,14 +245,26 @@ impl DispatchStep<'_> {
             question,
             defers_faults,
         };
-        Ok((position, pending, invocation))
+        Ok((pending, invocation))
     }
 
-    fn inherited_context(&self, sub_agent: &BoundSubAgent) -> SubagentContext {
+    /// The context of `sub_agent`. The prior context is what the orchestrator's model wrote, or
+    /// else a summary of the last exchange with another sub-agent.
+    fn inherited_context(
+        &self,
+        request: &ToolRequest,
+        sub_agent: &BoundSubAgent,
+    ) -> SubagentContext {
         let chars_max = self.binding.prior_context_chars_max;
-        let exchange = self.prior_exchange;
-        let summary = exchange.and_then(|exchange| exchange.summary_for(&sub_agent.id, chars_max));
-        subagent_context(&self.turn.input, summary)
+        let written = written_context(&request.input)
+            .map(|written| truncate_words(written, chars_max))
+            .filter(|written| !written.is_empty());
+        let prior_context = written.or_else(|| {
+            let labels = &self.binding.prior_context_labels;
+            let exchange = self.prior_exchange?;
+            exchange.summary_for(&sub_agent.id, labels, chars_max)
+        });
+        subagent_context(&self.turn.input, prior_context)
     }
 
     /// Step 4: the loop of the sub-agent, on a task of its own.

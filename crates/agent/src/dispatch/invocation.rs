@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::Instrument as _;
 use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::body::subagent::SubagentContext;
-use turnwire_event::code::{AgentErrorClass, CallPurpose, ToolType};
+use turnwire_event::code::{AgentErrorClass, CallPurpose, LlmErrorClass, ToolType};
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, HistoryReader};
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_model::ModelMessage;
@@ -27,8 +27,8 @@ use crate::model_call::fallback::{CallHalt, call_with_fallbacks};
 use crate::prompt::system_prompt::sub_agent_prompt;
 use crate::resources::agent_context::{AgentContext, ModelMessages, WaitMeter};
 use crate::resources::agent_resources::AgentResources;
-use crate::resources::model_choice::CandidateCursor;
-use crate::resources::turn_budget::TurnBudget;
+use crate::resources::model_choice::{CandidateCursor, class_name};
+use crate::resources::turn_budget::{BudgetLimit, TurnBudget};
 use crate::tool_call::execute::{ToolOutcome, run_tools};
 use crate::tool_call::summary::summary;
 use crate::tool_call::tool_request::{decline_excess, split_excess, tool_requests};
@@ -81,9 +81,56 @@ pub(crate) enum InvocationError {
     /// The sub-agent answered, but some of its data was missing.
     Incomplete(SubAgentAnswer),
     /// The sub-agent gave no answer (axis 1).
-    Failed(AgentErrorClass),
+    Failed(FailureCause),
     /// The session accepts no more events of the turn.
     Refused,
+}
+
+/// Why a sub-agent gave no answer: the class for events, and the name for the server's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureCause {
+    /// Its tools or models could not be created.
+    Unavailable,
+    /// Its memory could not be read.
+    Memory,
+    /// Its model call failed.
+    ModelCall(LlmErrorClass),
+    /// A [`BudgetLimit`] of the turn, or its own limit of model calls.
+    Limit(BudgetLimit),
+    /// Its model stopped without a text, and nothing was shown.
+    EmptyAnswer,
+    /// A tool failed beyond repair.
+    FatalTool,
+    /// The invocation took longer than its timeout.
+    TimedOut,
+    /// The code of the server panicked.
+    Panicked,
+}
+
+impl FailureCause {
+    pub(crate) const fn class(self) -> AgentErrorClass {
+        match self {
+            Self::Unavailable => AgentErrorClass::Instantiation,
+            Self::ModelCall(_) | Self::Limit(_) | Self::EmptyAnswer => AgentErrorClass::Model,
+            Self::FatalTool => AgentErrorClass::Tool,
+            Self::TimedOut => AgentErrorClass::Timeout,
+            Self::Memory | Self::Panicked => AgentErrorClass::Internal,
+        }
+    }
+
+    /// The name in the server's log.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Unavailable => "no_model_or_tools",
+            Self::Memory => "memory",
+            Self::ModelCall(class) => class_name(class),
+            Self::Limit(limit) => limit.reason(),
+            Self::EmptyAnswer => "empty_answer",
+            Self::FatalTool => "fatal_tool",
+            Self::TimedOut => "timeout",
+            Self::Panicked => "panic",
+        }
+    }
 }
 
 impl From<EmitRefusal> for InvocationError {
@@ -96,7 +143,8 @@ impl From<CallHalt> for InvocationError {
     fn from(halt: CallHalt) -> Self {
         match halt {
             CallHalt::Refused => Self::Refused,
-            CallHalt::Model(_) | CallHalt::Limit(_) => Self::Failed(AgentErrorClass::Model),
+            CallHalt::Model(class) => Self::Failed(FailureCause::ModelCall(class)),
+            CallHalt::Limit(limit) => Self::Failed(FailureCause::Limit(limit)),
         }
     }
 }
@@ -118,7 +166,9 @@ pub(crate) fn run_invocation(
         let _child_task = invocation.tool_context.child_tasks.enter()?;
         answer_with_watchdog(invocation).await
     };
-    ambient::scope(emitter, work).instrument(span)
+    // The caller's span too: a filter may keep the lines and not the span of the sub-agent.
+    let work = ambient::scope(emitter, work).instrument(span);
+    work.in_current_span()
 }
 
 /// Runs the invocation, and emits the default status whenever the sub-agent is silent for too long
@@ -149,6 +199,7 @@ async fn answer_with_watchdog(invocation: Invocation) -> Result<SubAgentAnswer, 
         let emitted = Body::StatusEmitted(StatusEmitted {
             event_id: status.clone(),
             message: String::new(),
+            invocation_id: None,
         });
         let emission = Emission::new(Actor::subagent(&invocation.sub_agent.id), emitted);
         deliver(&*invocation.emitter, emission).await?;
@@ -159,7 +210,7 @@ async fn answer_with_watchdog(invocation: Invocation) -> Result<SubAgentAnswer, 
 
 async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationError> {
     let Some(resources) = invocation.sub_agent.resources.as_deref() else {
-        return Err(InvocationError::Failed(AgentErrorClass::Instantiation));
+        return Err(InvocationError::Failed(FailureCause::Unavailable));
     };
     let emitter = Arc::clone(&invocation.emitter) as Arc<dyn EventEmitter>;
     let candidate_cursor = CandidateCursor::default();
@@ -198,7 +249,8 @@ async fn answer(invocation: &Invocation) -> Result<SubAgentAnswer, InvocationErr
         builder.add_outcomes(&outcomes)?;
         messages.extend(outcomes.into_iter().map(|outcome| outcome.message));
     }
-    Err(InvocationError::Failed(AgentErrorClass::Model))
+    let limit = FailureCause::Limit(BudgetLimit::Calls);
+    Err(InvocationError::Failed(limit))
 }
 
 /// What a sub-agent remembers: the notes retained for all sub-agents, and its own earlier
@@ -211,7 +263,7 @@ async fn memory(
     let history = &invocation.history;
     let messages = history.of_agent(&invocation.sub_agent.id, budget).await;
     let (notes, own): (Vec<_>, Vec<_>) = messages
-        .map_err(|_| InvocationError::Failed(AgentErrorClass::Internal))?
+        .map_err(|_| InvocationError::Failed(FailureCause::Memory))?
         .into_iter()
         .partition(|message| message.role == Role::System);
     let notes = notes.iter().map(|message| message.text());
@@ -250,7 +302,7 @@ impl AnswerBuilder {
             match &outcome.result {
                 Ok(result) => self.add_result(outcome, result),
                 Err(failure) if failure.fatal => {
-                    return Err(InvocationError::Failed(AgentErrorClass::Tool));
+                    return Err(InvocationError::Failed(FailureCause::FatalTool));
                 }
                 Err(_) => {}
             }
@@ -270,7 +322,7 @@ impl AnswerBuilder {
 
     fn finish(self, invocation: &Invocation) -> Result<SubAgentAnswer, InvocationError> {
         if self.answer.text.is_empty() && !invocation.emitter.has_components() {
-            return Err(InvocationError::Failed(AgentErrorClass::Model));
+            return Err(InvocationError::Failed(FailureCause::EmptyAnswer));
         }
         if self.is_incomplete {
             return Err(InvocationError::Incomplete(self.answer));

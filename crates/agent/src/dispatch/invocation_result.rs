@@ -25,7 +25,7 @@ use turnwire_event::{Actor, Body, InvocationId, ToolUseId, TraceContext, metric}
 use turnwire_model::ModelMessage;
 use turnwire_plan::SlotOutcome;
 
-use super::invocation::{InvocationError, SubAgentAnswer};
+use super::invocation::{FailureCause, InvocationError, SubAgentAnswer};
 use super::sub_agent::{BoundSubAgent, SubAgentCall};
 use super::turn_spans::TurnSpans;
 use crate::emitter::sub_agent_emitter::{InvocationRecord, SubAgentEmitter};
@@ -34,6 +34,10 @@ use crate::resources::message_metadata;
 use crate::tool_call::tool_request::emit_declined;
 use crate::tool_call::tool_result::{envelope_error, millis, tool_result};
 use crate::tool_call::worker_quota::abandoned_worker_events;
+
+/// The note in the result of a sub-agent that answered although its data service failed.
+const DATA_UNAVAILABLE: &str = "Some data was not available, so this answer may lack something or \
+                                be wrong. Say so in your own words; do not name causes or codes.";
 
 /// An invocation that has not ended; [`end_invocation`] ends it.
 pub(crate) struct PendingInvocation {
@@ -106,10 +110,9 @@ pub(crate) async fn end_invocation(
         let waited = invocation.wait_meter.total();
         let overhead = dispatch_start.elapsed().saturating_sub(waited);
         let vertical = &invocation.sub_agent.vertical;
-        let definition = &context.tool_context.definition;
-        let labels = metric::dimensions_of(definition, vertical, sub_agent_id);
-        let overhead_ms = overhead.as_secs_f64() * 1_000.0;
-        metrics::histogram!(metric::DISPATCH_OVERHEAD_MS, &labels).record(overhead_ms);
+        let dimensions = &context.tool_context.dimensions;
+        let labels = dimensions.labels_of(vertical, sub_agent_id);
+        metrics::histogram!(metric::DISPATCH_OVERHEAD_SECONDS, &labels).record(overhead);
     }
     Ok(result)
 }
@@ -122,7 +125,14 @@ async fn close_and_emit_end(
     trace: &Arc<TraceContext>,
 ) -> EmitResult<InvocationResult> {
     // From here on no event of the sub-agent gets through, even if some of its tasks still run.
-    let record = invocation.emitter.close();
+    let mut record = invocation.emitter.close();
+    for body in record.placeholders.take_endings() {
+        let emission = Emission {
+            trace: Some(Arc::clone(trace)),
+            ..Emission::new(Actor::subagent(invocation.sub_agent_id()), body)
+        };
+        context.deliver(emission).await?;
+    }
     let (status, answer) = match slot_outcome {
         SlotOutcome::Filled(answer) => (InvocationStatus::Complete, Ok(answer)),
         SlotOutcome::Failed(InvocationError::Incomplete(answer)) => {
@@ -130,15 +140,11 @@ async fn close_and_emit_end(
         }
         // Only the session refuses events, and only when it ends the turn itself.
         SlotOutcome::Failed(InvocationError::Refused) => return Err(EmitRefusal::Ended),
-        SlotOutcome::Failed(InvocationError::Failed(class)) => {
-            (InvocationStatus::Failed, Err(class))
+        SlotOutcome::Failed(InvocationError::Failed(cause)) => {
+            (InvocationStatus::Failed, Err(cause))
         }
-        SlotOutcome::Panicked => {
-            let sub_agent_id = invocation.sub_agent_id();
-            tracing::error!(sub_agent_id, "a sub-agent panicked");
-            (InvocationStatus::Failed, Err(AgentErrorClass::Internal))
-        }
-        SlotOutcome::TimedOut => (InvocationStatus::Failed, Err(AgentErrorClass::Timeout)),
+        SlotOutcome::Panicked => (InvocationStatus::Failed, Err(FailureCause::Panicked)),
+        SlotOutcome::TimedOut => (InvocationStatus::Failed, Err(FailureCause::TimedOut)),
     };
     let result_emitter = ResultEmitter {
         context,
@@ -150,7 +156,11 @@ async fn close_and_emit_end(
             let message = result_emitter.complete(status, &answer, &record).await?;
             (message, answer.notes)
         }
-        Err(class) => (result_emitter.fail(class, &record).await?, Vec::new()),
+        Err(cause) => {
+            log_failure(context, invocation, cause);
+            let class = cause.class();
+            (result_emitter.fail(class, &record).await?, Vec::new())
+        }
     };
     Ok(InvocationResult {
         message,
@@ -161,6 +171,21 @@ async fn close_and_emit_end(
         },
         notes,
     })
+}
+
+/// Logs why a sub-agent gave no answer: clients are sent the class alone (D-83).
+fn log_failure(context: &AgentContext<'_>, invocation: &PendingInvocation, cause: FailureCause) {
+    let tool_context = context.tool_context;
+    tracing::warn!(
+        trace_id = invocation.emitter.span().trace_id,
+        session_id = %tool_context.session_id,
+        turn_id = %tool_context.turn_id,
+        sub_agent_id = invocation.sub_agent_id(),
+        invocation_id = %invocation.invocation_id,
+        latency_ms = millis(invocation.started_at.elapsed()),
+        cause = cause.name(),
+        "a sub-agent gave no answer"
+    );
 }
 
 /// The message that stores `result`, the tool result of the sub-agent `id`. Only the orchestrator
@@ -175,21 +200,27 @@ fn private_message(context: &AgentContext<'_>, id: &str, result: &ModelMessage) 
     )
 }
 
-/// Declines each of `calls` without running its sub-agent: emits `tool.failed`, and returns
-/// `reason` as the tool result for the orchestrator's model.
+/// Declines each of `calls` without running its sub-agent: emits `tool.failed` with `class`, and
+/// returns `reason` as the tool result for the orchestrator's model.
 pub(crate) async fn decline_sub_agents(
     context: &AgentContext<'_>,
     calls: Vec<SubAgentCall>,
-    reason: &str,
+    (class, reason): (ToolErrorClass, &str),
 ) -> EmitResult<ModelMessages> {
     let mut results = Vec::with_capacity(calls.len());
     for (request, sub_agent) in calls {
-        let result = tool_result(request.id, Err(reason.to_owned()));
+        let result = tool_result(request.id, Err(reason.into()));
         let message = private_message(context, &sub_agent.id, &result);
-        emit_declined(context, &request, ToolErrorClass::InvalidInput, message).await?;
+        emit_declined(context, &request, class, message).await?;
         results.push(Arc::new(result));
     }
     Ok(results)
+}
+
+/// The part that the results of all invocations have: the composing model is told of each
+/// sub-agent how it ended (S2-031).
+fn outcome_record(sub_agent_id: &str, outcome: &str) -> Value {
+    json!({"sub_agent_id": sub_agent_id, "outcome": outcome})
 }
 
 /// Emits the events that end one invocation.
@@ -225,9 +256,14 @@ impl ResultEmitter<'_> {
         });
         self.emit(self.sub_agent_actor(), subagent_completed, None)
             .await?;
-        let mut content = json!({"text": answer.text, "components": record.components});
+        let mut content = outcome_record(invocation.sub_agent_id(), outcome_name);
+        content["text"] = json!(answer.text);
+        content["components"] = json!(record.components);
         if answer.has_caveat {
             content["caveat"] = Value::Bool(true);
+        }
+        if status == InvocationStatus::Incomplete {
+            content["note"] = json!(DATA_UNAVAILABLE);
         }
         let json = content.to_string();
         let tool_completed = Body::ToolCompleted(ToolCompleted {
@@ -273,15 +309,20 @@ impl ResultEmitter<'_> {
              codes.",
             invocation.sub_agent_id()
         );
-        self.emit_tool_end(tool_failed, Err(reason)).await
+        let mut content = outcome_record(invocation.sub_agent_id(), "failure");
+        content["note"] = json!(reason);
+        self.emit_tool_end(tool_failed, Err(content)).await
     }
 
     /// Emits the end of each model call and tool that the sub-agent left open, before the
     /// sub-agent's own end: whatever starts inside a sub-agent ends inside it.
     async fn end_open_work(&self, class: AgentErrorClass, record: &InvocationRecord) -> EmitResult {
-        for call_id in &record.open_calls {
+        for (call_id, usage) in &record.open_calls {
+            // The call was dropped before it could pay for itself.
+            self.context.budget.spend(*usage);
             let failed = Body::LlmCallFailed(CallFailed {
                 call_id: *call_id,
+                usage: *usage,
                 message_id: None,
                 content_sha256: None,
                 error_class: match class {
@@ -306,7 +347,12 @@ impl ResultEmitter<'_> {
                 error_class,
                 called: false,
             });
-            self.emit(Actor::tool(&tool.name), failed, None).await?;
+            let emission = Emission {
+                trace: Some(Arc::clone(self.trace)),
+                sub_agent_id: Some(self.invocation.sub_agent_id().into()),
+                ..Emission::new(Actor::tool(&tool.name), failed)
+            };
+            self.context.deliver(emission).await?;
         }
         Ok(())
     }
@@ -316,7 +362,7 @@ impl ResultEmitter<'_> {
     async fn emit_tool_end(
         &self,
         body: Body,
-        result: Result<Value, String>,
+        result: Result<Value, Value>,
     ) -> EmitResult<Arc<ModelMessage>> {
         let result = tool_result(self.invocation.tool_use_id, result);
         let message = private_message(self.context, self.invocation.sub_agent_id(), &result);

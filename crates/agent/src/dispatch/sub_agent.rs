@@ -13,6 +13,12 @@ use crate::tool_call::tool_request::ToolRequest;
 /// The prefix of tools that call a sub-agent (S2-003).
 const TOOL_PREFIX: &str = "ask_";
 
+/// The input field with the question for the sub-agent.
+const QUERY: &str = "query";
+/// The input field in which the orchestrator's model sums up the conversation for a sub-agent that
+/// takes over (S2-016).
+const PRIOR_CONTEXT: &str = "prior_context";
+
 /// A sub-agent that the orchestrator of a turn may call.
 pub(crate) struct BoundSubAgent {
     pub(crate) id: String,
@@ -63,28 +69,46 @@ impl BoundSubAgent {
             description: self.description.clone(),
             input_schema: json!({
                 "type": "object",
-                "properties": {"query": {
-                    "type": "string",
-                    "description": "What to ask, in plain words and with all that must be known.",
-                }},
-                "required": ["query"],
+                "properties": {
+                    QUERY: {
+                        "type": "string",
+                        "description": "What to ask, in plain words and with all that must be known.",
+                    },
+                    PRIOR_CONTEXT: {
+                        "type": "string",
+                        "description": "Only where the person turns to another subject: what of the \
+                                        conversation so far this assistant needs, in a few \
+                                        sentences and in the language of the person.",
+                    },
+                },
+                "required": [QUERY],
                 "additionalProperties": false,
             }),
         }
     }
 }
 
-/// The question in the input of the tool; the user's text if the input is empty.
+/// The question in the input of the tool; the user's text if the input has none.
 pub(crate) fn question(input: &Value, user_content: &[ContentBlock]) -> String {
-    match input.get("query") {
-        Some(Value::String(query)) => query.clone(),
-        _ if input.as_object().is_some_and(serde_json::Map::is_empty) => user_content
-            .iter()
-            .filter_map(ContentBlock::as_text)
-            .collect(),
-        // A model that uses another field still means a question.
-        _ => input.to_string(),
+    if let Some(Value::String(query)) = input.get(QUERY) {
+        return query.clone();
     }
+    let mut rest = input.clone();
+    if let Value::Object(fields) = &mut rest {
+        fields.remove(PRIOR_CONTEXT);
+        if fields.is_empty() {
+            let texts = user_content.iter().filter_map(ContentBlock::as_text);
+            return texts.collect();
+        }
+    }
+    // A model that uses another field still means a question.
+    rest.to_string()
+}
+
+/// The prior context that the orchestrator's model wrote into the input of the tool, if any.
+pub(crate) fn written_context(input: &Value) -> Option<&str> {
+    let written = input.get(PRIOR_CONTEXT)?.as_str()?.trim();
+    (!written.is_empty()).then_some(written)
 }
 
 #[cfg(test)]
@@ -99,9 +123,32 @@ mod tests {
             (json!({}), "oat milk"),
             (json!({"question": "q"}), r#"{"question":"q"}"#),
             (json!({"query": 7}), r#"{"query":7}"#),
+            (json!({"prior_context": "p"}), "oat milk"),
+            (json!({"prior_context": "p", "q": 7}), r#"{"q":7}"#),
         ];
         for (input, expected) in cases {
             assert_eq!(question(&input, &user_content), expected);
+        }
+    }
+    #[test]
+    fn documents_list_the_inputs_of_a_generated_tool() {
+        let page = include_str!("../../../../docs/tools.md");
+        let start = "| `ask_<sub-agent>` (generated) | ";
+        let row = page.lines().find_map(|line| line.strip_prefix(start));
+        let input = row.and_then(|row| row.split(" | ").next()).expect("a row");
+        let shop = BoundSubAgent {
+            id: "shop".into(),
+            vertical: String::new(),
+            aliases: Vec::new(),
+            description: String::new(),
+            timeout: Duration::ZERO,
+            shown_status_ids: Vec::new(),
+            default_status: None,
+            resources: None,
+        };
+        let schema = shop.tool_spec().input_schema;
+        for field in schema["properties"].as_object().expect("an object").keys() {
+            assert!(input.contains(&format!("`{field}`")), "{field} in {input}");
         }
     }
 }

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnwire_event::metric::TurnDimensions;
+
 use super::sub_agent::BoundSubAgent;
+use crate::history::prior_context::PriorContextLabels;
 use crate::prompt::failure_text::FailureTexts;
 use crate::resources::agent_resources::AgentResources;
 
@@ -29,8 +32,8 @@ pub(crate) enum DispatchIntent {
 pub(crate) struct TurnBinding {
     /// The agent that answers.
     pub(crate) resources: Arc<AgentResources>,
-    /// The version of its definition.
-    pub(crate) definition_version: String,
+    /// The labels of the turn's metrics.
+    pub(crate) dimensions: TurnDimensions,
     pub(crate) sub_agents: Vec<Arc<BoundSubAgent>>,
     /// The most sub-agents that one message may call.
     pub(crate) fan_out_max: usize,
@@ -40,6 +43,9 @@ pub(crate) struct TurnBinding {
     pub(crate) watchdog: Duration,
     /// The most characters of prior context that a sub-agent is given.
     pub(crate) prior_context_chars_max: usize,
+    pub(crate) prior_context_labels: PriorContextLabels,
+    /// The most bytes of shown items in the result of one sub-agent.
+    pub(crate) component_bytes_max: usize,
     pub(crate) envelope_failure_policy: EnvelopeFailurePolicy,
     /// Replies for when the agent's model fails; `None` for an agent without a pack.
     pub(crate) failure_texts: Option<FailureTexts>,
@@ -50,12 +56,14 @@ impl TurnBinding {
     pub(crate) fn standalone(resources: AgentResources, definition_version: &str) -> Self {
         Self {
             resources: Arc::new(resources),
-            definition_version: definition_version.to_owned(),
+            dimensions: TurnDimensions::of_definition(definition_version),
             sub_agents: Vec::new(),
             fan_out_max: 0,
             workers_max: 0,
             watchdog: Duration::ZERO,
             prior_context_chars_max: 0,
+            prior_context_labels: PriorContextLabels::default(),
+            component_bytes_max: 0,
             envelope_failure_policy: EnvelopeFailurePolicy::Continue,
             failure_texts: None,
         }

@@ -12,12 +12,12 @@ pub(crate) struct TurnSpans {
 }
 
 impl TurnSpans {
-    /// Spans below the caller's trace, or in a new trace if the caller sent none.
+    /// Spans below the caller's trace, or in the turn's own trace if the caller sent none.
     pub(crate) fn new(input: &TurnInput, id_generator: Arc<dyn IdGenerator>) -> Self {
         let turn = match &input.trace {
             Some(trace) => TraceContext::clone(trace),
             None => TraceContext {
-                trace_id: format!("{:032x}", id_generator.ulid().0),
+                trace_id: input.turn_id.trace_id(),
                 span_id: span_id(&*id_generator),
                 parent_span_id: None,
             },

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tokio::task::{AbortHandle, JoinSet};
+use tracing::Instrument as _;
 use turnwire_event::port::EventEmitter;
 
 tokio::task_local! {
@@ -21,14 +22,14 @@ pub async fn scope<F: Future>(emitter: Arc<dyn EventEmitter>, future: F) -> F::O
     EMITTER.scope(emitter, future).await
 }
 
-/// Spawns a task that inherits the ambient emitter. The task belongs to the [`JoinSet`]: dropping
+/// Spawns a task that inherits the ambient emitter and the span of the caller. The task belongs to the [`JoinSet`]: dropping
 /// the set aborts the task.
 pub fn spawn<F>(tasks: &mut JoinSet<F::Output>, future: F) -> AbortHandle
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
     match current() {
-        Some(emitter) => tasks.spawn(scope(emitter, future)),
-        None => tasks.spawn(future),
+        Some(emitter) => tasks.spawn(scope(emitter, future).in_current_span()),
+        None => tasks.spawn(future.in_current_span()),
     }
 }

@@ -6,13 +6,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
 use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
-use turnwire_event::{Body, ContentBlock, Position};
+use turnwire_event::{Body, CallId, ContentBlock, Position, TokenUsage};
+
+use super::open_placeholders::OpenPlaceholders;
 
 /// An [`EventEmitter`] that passes everything on and notes the first output.
 pub(crate) struct OutputRecorder {
     inner: Arc<dyn EventEmitter>,
     has_output: AtomicBool,
+    has_text: AtomicBool,
+    placeholders: Mutex<OpenPlaceholders>,
 }
 
 impl OutputRecorder {
@@ -20,6 +25,8 @@ impl OutputRecorder {
         Self {
             inner,
             has_output: AtomicBool::new(false),
+            has_text: AtomicBool::new(false),
+            placeholders: Mutex::default(),
         }
     }
 
@@ -27,29 +34,56 @@ impl OutputRecorder {
     pub(crate) fn has_output(&self) -> bool {
         self.has_output.load(Ordering::Relaxed)
     }
+
+    /// Takes the events that end the placeholders which the turn has left open.
+    pub(crate) fn placeholder_endings(&self) -> Vec<Body> {
+        self.placeholders.lock().take_endings()
+    }
+
+    /// True once the turn has streamed text to the user.
+    pub(crate) fn has_text(&self) -> bool {
+        self.has_text.load(Ordering::Relaxed)
+    }
+}
+
+fn is_text(body: &Body) -> bool {
+    matches!(body, Body::TextDelta(delta) if !delta.text.trim().is_empty())
 }
 
 fn is_output(body: &Body) -> bool {
     match body {
-        Body::TextDelta(delta) => !delta.text.trim().is_empty(),
-        Body::DataLoaded(_) | Body::ComponentRendered(_) => true,
-        _ => false,
+        // Without items the event only removes a placeholder.
+        Body::DataLoaded(data) => !data.items.is_empty(),
+        Body::ComponentRendered(_) => true,
+        body => is_text(body),
     }
 }
 
 impl EventEmitter for OutputRecorder {
     fn emit(&self, emission: Emission) -> Result<Position, EmitError> {
-        // Only until the first output, so that the deltas of a long answer are not inspected.
+        // Only until the first, so that the deltas of a long answer are not inspected.
         let is_first_output = !self.has_output() && is_output(&emission.body);
+        let is_first_text = !self.has_text() && is_text(&emission.body);
+        let placeholder = OpenPlaceholders::concerns(&emission.body).then(|| emission.body.clone());
         let position = self.inner.emit(emission)?;
+        if let Some(body) = placeholder {
+            self.placeholders.lock().apply(&body);
+        }
         if is_first_output {
             self.has_output.store(true, Ordering::Relaxed);
+        }
+        if is_first_text {
+            self.has_text.store(true, Ordering::Relaxed);
         }
         Ok(position)
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         self.inner.complete(end)
+    }
+
+    fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
+        self.inner.report_usage(call_id, usage);
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {

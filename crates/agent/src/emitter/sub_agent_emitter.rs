@@ -1,9 +1,9 @@
 //! The emitter of one sub-agent in one invocation.
 //!
-//! [`SubAgentEmitter`] passes events on to the turn's emitter, in the span of the invocation, and
-//! keeps an [`InvocationRecord`]: what is open and what was shown. Once the emitter is closed,
-//! nothing of the sub-agent gets through, even if some of its tasks still run; the record says what
-//! was left open.
+//! [`SubAgentEmitter`] passes events on to the turn's emitter, in the span of the invocation, names
+//! the invocation in statuses, and keeps an [`InvocationRecord`]: what is open and what was shown.
+//! Once the emitter is closed, nothing of the sub-agent gets through, even if some of its tasks still
+//! run; the record says what was left open.
 
 use std::sync::Arc;
 
@@ -14,8 +14,13 @@ use tokio::time::Instant;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::ToolType;
 use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
-use turnwire_event::{Body, CallId, ContentBlock, Position, ToolUseId, TraceContext};
+use turnwire_event::{
+    ActorKind, Body, CallId, ContentBlock, InvocationId, Position, TokenUsage, ToolUseId,
+    TraceContext,
+};
 use turnwire_tool::ServiceFault;
+
+use super::open_placeholders::OpenPlaceholders;
 
 /// A tool with a `tool.called` and no end.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,14 +36,18 @@ pub(crate) struct InvocationRecord {
     /// The number of status events, shown or not.
     pub(crate) status_count: u32,
     last_shown: Option<ShownStatus>,
-    /// The data and components shown to the user: types and ids.
+    /// The data and components shown to the user: types, and ids and items as far as
+    /// `component_bytes_left` allows.
     pub(crate) components: Vec<Value>,
+    /// The bytes of ids and items that `components` may still grow by.
+    component_bytes_left: usize,
+    pub(crate) placeholders: OpenPlaceholders,
     /// The errors that were reported to clients.
     pub(crate) errors: Vec<TurnError>,
     /// Failures of data services that were not reported (see [`SubAgentEmitter::defer`]).
     pub(crate) deferred_faults: Vec<ServiceFault>,
-    /// Model calls in flight.
-    pub(crate) open_calls: Vec<CallId>,
+    /// Model calls in flight, with what each has used so far.
+    pub(crate) open_calls: Vec<(CallId, TokenUsage)>,
     pub(crate) open_tools: Vec<OpenTool>,
 }
 
@@ -53,6 +62,8 @@ pub(crate) struct ShownStatus {
 /// An [`EventEmitter`] for one sub-agent that can be closed.
 pub(crate) struct SubAgentEmitter {
     inner: Arc<dyn EventEmitter>,
+    sub_agent_id: Arc<str>,
+    invocation_id: InvocationId,
     span: Arc<TraceContext>,
     /// The status ids that users are shown; the gate drops all others.
     shown_status_ids: Vec<String>,
@@ -67,15 +78,22 @@ pub(crate) struct SubAgentEmitter {
 impl SubAgentEmitter {
     pub(crate) fn new(
         inner: Arc<dyn EventEmitter>,
+        (sub_agent_id, invocation_id): (&str, InvocationId),
         span: Arc<TraceContext>,
         shown_status_ids: Vec<String>,
+        component_bytes_max: usize,
     ) -> Self {
         Self {
             inner,
+            sub_agent_id: sub_agent_id.into(),
+            invocation_id,
             span,
             shown_status_ids,
             status_shown: Notify::new(),
-            record: Mutex::new(Some(InvocationRecord::default())),
+            record: Mutex::new(Some(InvocationRecord {
+                component_bytes_left: component_bytes_max,
+                ..InvocationRecord::default()
+            })),
         }
     }
 
@@ -127,10 +145,13 @@ impl InvocationRecord {
                     at: Instant::now(),
                 });
             }
-            RecordUpdate::Component(component) => self.components.push(component),
+            RecordUpdate::Component(component, bytes) => {
+                self.components.push(component);
+                self.component_bytes_left = self.component_bytes_left.saturating_sub(bytes);
+            }
             RecordUpdate::Error(error) => self.errors.push(error),
-            RecordUpdate::CallStarted(id) => self.open_calls.push(id),
-            RecordUpdate::CallEnded(id) => self.open_calls.retain(|open| *open != id),
+            RecordUpdate::CallStarted(id) => self.open_calls.push((id, TokenUsage::default())),
+            RecordUpdate::CallEnded(id) => self.open_calls.retain(|(open, _)| *open != id),
             RecordUpdate::ToolStarted(tool) => self.open_tools.push(tool),
             RecordUpdate::ToolEnded(id) => self.open_tools.retain(|open| open.id != id),
         }
@@ -141,7 +162,8 @@ impl InvocationRecord {
 enum RecordUpdate {
     HiddenStatus,
     ShownStatus,
-    Component(Value),
+    /// A component, and the bytes of its ids and items.
+    Component(Value, usize),
     Error(TurnError),
     CallStarted(CallId),
     CallEnded(CallId),
@@ -149,22 +171,27 @@ enum RecordUpdate {
     ToolEnded(ToolUseId),
 }
 
-fn update_of(body: &Body, shown_status_ids: &[String]) -> Option<RecordUpdate> {
+fn update_of(
+    body: &Body,
+    shown_status_ids: &[String],
+    component_bytes_left: usize,
+) -> Option<RecordUpdate> {
     Some(match body {
         Body::StatusEmitted(status) if shown_status_ids.contains(&status.event_id) => {
             RecordUpdate::ShownStatus
         }
         Body::StatusEmitted(_) => RecordUpdate::HiddenStatus,
-        Body::DataLoaded(data) => {
+        Body::DataLoaded(data) if !data.items.is_empty() => {
             let ids: Vec<&str> = data.key.ids.iter().map(|item| item.id.as_str()).collect();
-            RecordUpdate::Component(json!({"type": data.data_type, "ids": ids}))
+            component(&data.data_type, &ids, &data.items, component_bytes_left)
         }
         Body::ComponentRendered(rendered) => {
             let text = |key: &str| rendered.component.get(key).and_then(Value::as_str);
             let name = rendered.tool_call.name.as_str();
             let kind = text("type").unwrap_or(name.strip_prefix("render_").unwrap_or(name));
             let ids: Vec<&str> = text("id").into_iter().collect();
-            RecordUpdate::Component(json!({"type": kind, "ids": ids}))
+            let items = std::slice::from_ref(&rendered.component);
+            component(kind, &ids, items, component_bytes_left)
         }
         Body::ErrorReported(error) => RecordUpdate::Error(error.clone()),
         Body::LlmCallStarted(call) => RecordUpdate::CallStarted(call.call_id),
@@ -181,6 +208,26 @@ fn update_of(body: &Body, shown_status_ids: &[String]) -> Option<RecordUpdate> {
     })
 }
 
+/// What was shown, for the orchestrator's model (S2-014): the ids that fit into `bytes_max`, then the
+/// items that fit into the rest. `omitted` counts the items that do not.
+fn component(data_type: &str, ids: &[&str], items: &[Value], bytes_max: usize) -> RecordUpdate {
+    let mut bytes = 0;
+    let mut fits = |value: &Value| {
+        let value_bytes = value.to_string().len();
+        let fits = bytes + value_bytes <= bytes_max;
+        bytes += if fits { value_bytes } else { 0 };
+        fits
+    };
+    let ids = ids.iter().map(|id| Value::from(*id));
+    let sent_ids: Vec<Value> = ids.filter(|id| fits(id)).collect();
+    let sent_items: Vec<&Value> = items.iter().filter(|item| fits(item)).collect();
+    let mut component = json!({"type": data_type, "ids": sent_ids, "items": sent_items});
+    if sent_items.len() < items.len() {
+        component["omitted"] = json!(items.len() - sent_items.len());
+    }
+    RecordUpdate::Component(component, bytes)
+}
+
 impl EventEmitter for SubAgentEmitter {
     fn emit(&self, mut emission: Emission) -> Result<Position, EmitError> {
         let mut record = self.record.lock();
@@ -190,8 +237,19 @@ impl EventEmitter for SubAgentEmitter {
         if emission.trace.is_none() {
             emission.trace = Some(Arc::clone(&self.span));
         }
-        let update = update_of(&emission.body, &self.shown_status_ids);
+        if emission.actor.kind() == ActorKind::Tool {
+            emission.sub_agent_id = Some(Arc::clone(&self.sub_agent_id));
+        }
+        if let Body::StatusEmitted(status) = &mut emission.body {
+            status.invocation_id = Some(self.invocation_id);
+        }
+        let bytes_left = record.component_bytes_left;
+        let update = update_of(&emission.body, &self.shown_status_ids, bytes_left);
+        let placeholder = OpenPlaceholders::concerns(&emission.body).then(|| emission.body.clone());
         let position = self.inner.emit(emission)?;
+        if let Some(body) = placeholder {
+            record.placeholders.apply(&body);
+        }
         if let Some(update) = update {
             if let RecordUpdate::ShownStatus = update {
                 self.status_shown.notify_one();
@@ -207,6 +265,16 @@ impl EventEmitter for SubAgentEmitter {
             return Err(EmitRefusal::Ended);
         }
         self.inner.complete(end)
+    }
+
+    fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
+        if let Some(record) = self.record.lock().as_mut() {
+            let mut calls = record.open_calls.iter_mut();
+            if let Some((_, reported)) = calls.find(|(open, _)| *open == call_id) {
+                *reported = usage;
+            }
+            self.inner.report_usage(call_id, usage);
+        }
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {

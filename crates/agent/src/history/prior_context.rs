@@ -1,12 +1,45 @@
-//! Prior context for a sub-agent that takes over from another (S2-017): a summary of the last turn
-//! that called sub-agents. Its length is bounded and does not grow with the session.
+//! Prior context for a sub-agent that takes over from another, where the orchestrator's model wrote
+//! none (S2-017): a summary of the last turn that called sub-agents, with labels in the language of
+//! the turn. Its length is bounded and does not grow with the session.
 
 use std::collections::HashSet;
 
 use turnwire_event::port::TurnInput;
 use turnwire_event::{ContentBlock, Message, Role, ToolUseId, TurnId};
+use turnwire_pack::LocaleTable;
 
 use crate::resources::message_metadata::is_not_executed;
+
+/// The words before the question and the answer of a [`PriorExchange`], in one language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PriorContextLabels {
+    question: String,
+    answer: String,
+}
+
+impl Default for PriorContextLabels {
+    fn default() -> Self {
+        Self {
+            question: "Earlier the person asked:".to_owned(),
+            answer: "The answer was:".to_owned(),
+        }
+    }
+}
+
+impl PriorContextLabels {
+    /// The labels for `locale`, or for the nearest language that `locales` has.
+    pub(crate) fn new(locales: &LocaleTable, locale: &str) -> Self {
+        let default = Self::default();
+        let label = |key: &str, default: String| {
+            let line = locales.line(locale, key);
+            line.map_or(default, |line| line.message.trim().to_owned())
+        };
+        Self {
+            question: label("prior_context.question", default.question),
+            answer: label("prior_context.answer", default.answer),
+        }
+    }
+}
 
 /// The question and answer of the newest earlier turn that called sub-agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,20 +82,29 @@ impl PriorExchange {
 
     /// A summary for `sub_agent` of at most `chars_max` characters. `None` if the turn called that
     /// sub-agent, whose own history then has the exchange, or if there is no text.
-    pub(crate) fn summary_for(&self, sub_agent: &str, chars_max: usize) -> Option<String> {
+    pub(crate) fn summary_for(
+        &self,
+        sub_agent: &str,
+        labels: &PriorContextLabels,
+        chars_max: usize,
+    ) -> Option<String> {
         if self.sub_agents.iter().any(|id| id == sub_agent) {
             return None;
         }
-        let (question_label, answer_label) = ("Earlier the person asked: ", "The answer was: ");
-        let available = chars_max.checked_sub(question_label.len() + answer_label.len() + 1)?;
+        let (question_label, answer_label) = (&labels.question, &labels.answer);
+        let label_chars = question_label.chars().count() + answer_label.chars().count();
+        // One space behind each label, one between the two sentences.
+        let available = chars_max.checked_sub(label_chars + 3)?;
         // Most questions are short: the question gets a third at most, the answer gets the rest.
         let question = truncate_words(&self.user_text, available / 3);
         let answer = truncate_words(&self.answer_text, available - question.chars().count());
         match (question.is_empty(), answer.is_empty()) {
             (true, true) => None,
-            (false, true) => Some(format!("{question_label}{question}")),
-            (true, false) => Some(format!("{answer_label}{answer}")),
-            (false, false) => Some(format!("{question_label}{question} {answer_label}{answer}")),
+            (false, true) => Some(format!("{question_label} {question}")),
+            (true, false) => Some(format!("{answer_label} {answer}")),
+            (false, false) => Some(format!(
+                "{question_label} {question} {answer_label} {answer}"
+            )),
         }
     }
 }

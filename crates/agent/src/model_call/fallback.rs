@@ -65,7 +65,7 @@ pub(crate) async fn call_with_fallbacks(
             Err(CallError::AfterOutput(error)) => return Err(CallHalt::Model(error.class)),
             Err(CallError::BeforeOutput(id, error)) => {
                 let attempts = candidate_attempts;
-                if wait_for_retry(context, candidate, error, attempts, jitter(id)).await {
+                if wait_for_retry(context, candidate, &error, attempts, jitter(id)).await {
                     continue;
                 }
                 error
@@ -87,7 +87,7 @@ pub(crate) async fn call_with_fallbacks(
 async fn wait_for_retry(
     context: &AgentContext<'_>,
     candidate: &ModelCandidate,
-    error: ModelError,
+    error: &ModelError,
     attempts: u32,
     jitter: f64,
 ) -> bool {

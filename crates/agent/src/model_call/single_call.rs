@@ -21,13 +21,14 @@ use turnwire_event::{
 };
 use turnwire_model::{Delta, ModelError, ModelMessage, ModelProvider, ModelRequest};
 
+use super::call_usage::CallUsage;
 use super::message_builder::{MalformedStream, MessageBuilder};
 use crate::resources::agent_context::{AgentContext, EmitResult};
 use crate::resources::agent_role::AgentRole;
 use crate::resources::model_choice::{class_name, provider_name};
 
 /// A call without a reply. Its end was emitted, unless the session refused it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
     /// The session accepts no more events of the turn, and ends it.
     Refused,
@@ -80,8 +81,7 @@ struct ModelCall<'a> {
     builder: MessageBuilder<'a>,
     sink: ReplySink,
     has_output: bool,
-    /// The usage that the provider has reported so far, for a call that fails.
-    usage_so_far: TokenUsage,
+    usage: CallUsage<'a>,
 }
 
 pub(crate) async fn call_model(
@@ -113,7 +113,7 @@ pub(crate) async fn call_model(
         builder,
         sink,
         has_output: false,
-        usage_so_far: TokenUsage::default(),
+        usage: CallUsage::new(provider, &request),
     };
     let started = CallStarted {
         call_id: id,
@@ -124,6 +124,7 @@ pub(crate) async fn call_model(
         first: false,
     };
     context.emit_as_agent(Body::LlmCallStarted(started)).await?;
+    call.report_usage();
     match call.read_stream(provider, request).await? {
         Ok((reason, usage)) => {
             context.budget.spend(usage);
@@ -132,8 +133,17 @@ pub(crate) async fn call_model(
         }
         Err(error) => {
             // A failed call is paid for as well: a turn that fails again and again must come to its end.
-            context.budget.spend(call.usage_so_far);
-            call.fail(error.class).await?;
+            let usage = match call.has_output {
+                true => call.usage.so_far(),
+                false => {
+                    // A provider that was not reached has no request to charge for.
+                    let is_timeout =
+                        error.class == LlmErrorClass::Timeout && error.location != "connect";
+                    call.usage.without_output(is_timeout)
+                }
+            };
+            context.budget.spend(usage);
+            call.fail(error.class, usage).await?;
             Err(if call.has_output {
                 CallError::AfterOutput(error)
             } else {
@@ -176,7 +186,8 @@ impl ModelCall<'_> {
                     });
                 }
                 Some(Ok(Delta::PartialUsage { usage })) => {
-                    self.usage_so_far = usage;
+                    self.usage.set_reported(usage);
+                    self.report_usage();
                     continue;
                 }
                 Some(Ok(delta)) => delta,
@@ -187,8 +198,12 @@ impl ModelCall<'_> {
                 Some(Err(error)) => return Ok(Err(error)),
                 None => return Ok(Err(self.error_at(LlmErrorClass::Transport, "no_end"))),
             };
+            let bytes = delta.content_bytes();
             match self.builder.push(delta) {
                 Ok(Some(body)) => {
+                    if self.usage.add_output(bytes) {
+                        self.report_usage();
+                    }
                     self.has_output = true;
                     self.start_message().await?;
                     self.write(body).await?;
@@ -199,6 +214,12 @@ impl ModelCall<'_> {
                 }
             }
         }
+    }
+
+    /// Reports the usage so far, for the end of a call that is stopped.
+    fn report_usage(&self) {
+        let usage = self.usage.so_far();
+        self.context.emitter.report_usage(self.id, usage);
     }
 
     /// Logs a failure that is detected here and not by the provider, which logs its own. The log
@@ -229,10 +250,10 @@ impl ModelCall<'_> {
         }
     }
 
-    async fn fail(&mut self, class: LlmErrorClass) -> EmitResult {
+    async fn fail(&mut self, class: LlmErrorClass, usage: TokenUsage) -> EmitResult {
         if let ReplySink::Streamed { is_started: true } = self.sink {
             self.close_tool_uses().await?;
-            self.complete(StopReason::Error, TokenUsage::default(), Some(class))?;
+            self.complete(StopReason::Error, usage, Some(class))?;
             return Ok(());
         }
         let failed = CallFailed {
@@ -240,6 +261,7 @@ impl ModelCall<'_> {
             message_id: None,
             content_sha256: None,
             error_class: class,
+            usage,
         };
         let actor = self.context.resources.role.actor();
         let emission = Emission {

@@ -15,6 +15,7 @@ pub(crate) struct FailureTexts {
     pub(crate) model: String,
     sub_agent: String,
     internal: String,
+    model_failed: String,
     rate_limit: String,
 }
 
@@ -36,6 +37,10 @@ impl FailureTexts {
                 "failure.internal",
                 "Something went wrong on my side. Please try again in a moment.",
             ),
+            model_failed: line(
+                "failure.model",
+                "The language model is not available right now. Please try again in a moment.",
+            ),
             rate_limit: line(
                 "failure.rate_limit",
                 "I am very busy right now. Please try again in a moment.",
@@ -50,6 +55,7 @@ impl FailureTexts {
                 self.sub_agent.clone()
             }
             ErrorCode::RateLimitError => self.rate_limit.clone(),
+            ErrorCode::ModelUnavailable => self.model_failed.clone(),
             ErrorCode::InternalError => self.internal.clone(),
         })
     }
@@ -57,6 +63,13 @@ impl FailureTexts {
 
 /// A [`ModelProvider`] that replies with one text, at no cost.
 pub(crate) struct FixedReply(String);
+
+impl FixedReply {
+    /// The reply after other text of the turn.
+    pub(crate) fn in_new_paragraph(self) -> Self {
+        Self(format!("\n\n{}", self.0))
+    }
+}
 
 impl ModelProvider for FixedReply {
     fn stream(&self, _: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::port::TurnInput;
-use turnwire_pack::Pack;
+use turnwire_pack::{AgentDefinition, FlagCohort, Pack};
 
 /// The placeholder in a block for the number of sub-agents that may be called at once.
 const CAP_PLACEHOLDER: &str = "{{cap}}";
@@ -25,10 +25,20 @@ pub(crate) fn subagent_context(
     }
 }
 
-/// The blocks called `names`, in that order.
-pub(crate) fn prompt_blocks(pack: &Pack, names: &[String]) -> String {
-    let blocks = names.iter().filter_map(|name| pack.prompts.get(name));
-    let blocks: Vec<String> = blocks
+/// The texts of the blocks of `agent` that `cohort` has, in order.
+fn block_texts<'a>(
+    pack: &'a Pack,
+    agent: &'a AgentDefinition,
+    cohort: &'a FlagCohort,
+) -> impl Iterator<Item = &'a String> {
+    let blocks = agent.prompt_blocks.iter();
+    let active = blocks.filter(|block| block.is_active(cohort));
+    active.filter_map(|block| pack.prompts.get(&block.name))
+}
+
+/// The prompt of `agent` in a turn of `cohort`.
+pub(crate) fn prompt_blocks(pack: &Pack, agent: &AgentDefinition, cohort: &FlagCohort) -> String {
+    let blocks: Vec<String> = block_texts(pack, agent, cohort)
         .map(|text| text.trim().replace(CAP_PLACEHOLDER, &pack.cap.to_string()))
         .collect();
     blocks.join("\n\n")
@@ -36,10 +46,9 @@ pub(crate) fn prompt_blocks(pack: &Pack, names: &[String]) -> String {
 
 /// The prompt of the orchestrator: its blocks, and in any case how many sub-agents it may call at once
 /// and how to choose them, because only its model chooses (S2-028).
-pub(crate) fn orchestrator_prompt(pack: &Pack) -> String {
-    let names = &pack.orchestrator.prompt_blocks;
-    let mut prompt = prompt_blocks(pack, names);
-    let mut blocks = names.iter().filter_map(|name| pack.prompts.get(name));
+pub(crate) fn orchestrator_prompt(pack: &Pack, cohort: &FlagCohort) -> String {
+    let mut prompt = prompt_blocks(pack, &pack.orchestrator, cohort);
+    let mut blocks = block_texts(pack, &pack.orchestrator, cohort);
     if !blocks.any(|text| text.contains(CAP_PLACEHOLDER)) {
         let cap = pack.cap;
         let gap = if prompt.is_empty() { "" } else { "\n\n" };

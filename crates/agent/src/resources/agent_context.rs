@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use turnwire_event::code::CallPurpose;
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, TurnContext};
 use turnwire_event::row::{MessageScope, NewMessage};
 use turnwire_event::{
@@ -66,6 +67,12 @@ pub(crate) struct AgentContext<'a> {
 }
 
 impl AgentContext<'_> {
+    /// The trace of the turn, for log lines.
+    pub(crate) fn trace_id(&self) -> Option<&str> {
+        let trace = self.span.as_ref().or(self.tool_context.trace.as_ref());
+        trace.map(|trace| trace.trace_id.as_str())
+    }
+
     /// Emits one event of `actor`.
     pub(crate) async fn emit(&self, actor: Actor, body: Body) -> EmitResult {
         self.deliver(Emission::new(actor, body)).await.map(|_| ())
@@ -136,7 +143,7 @@ pub(crate) fn tool_context_of(
     turn: &TurnContext,
     agent: Option<&str>,
     trace: Option<Arc<TraceContext>>,
-    definition: &str,
+    dimensions: &TurnDimensions,
 ) -> Arc<ToolContext> {
     let input = &turn.input;
     Arc::new(ToolContext {
@@ -149,7 +156,7 @@ pub(crate) fn tool_context_of(
         agent: agent.map(str::to_owned),
         trace,
         items: ItemStore::new(),
-        definition: definition.to_owned(),
+        dimensions: dimensions.clone(),
         child_tasks: Arc::clone(&turn.child_tasks),
         delegate: Arc::clone(&turn.delegate),
     })

@@ -4,6 +4,7 @@
 
 use parking_lot::Mutex;
 use turnwire_event::TokenUsage;
+use turnwire_event::body::turn::TurnCompleted;
 
 use crate::options::AgentOptions;
 
@@ -22,9 +23,9 @@ impl BudgetLimit {
     /// The reason in the end of the turn.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
-            Self::Calls => "limit_calls",
-            Self::Tokens => "limit_tokens",
-            Self::Cost => "limit_cost",
+            Self::Calls => TurnCompleted::LIMIT_CALLS,
+            Self::Tokens => TurnCompleted::LIMIT_TOKENS,
+            Self::Cost => TurnCompleted::LIMIT_COST,
         }
     }
 }

@@ -13,7 +13,7 @@ use turnwire_event::code::{ToolType, TurnStatus};
 use turnwire_event::port::{
     BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd, TurnContext,
 };
-use turnwire_event::{Actor, Body, ContentBlock, Position, TraceContext};
+use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Position, TraceContext, Ulid};
 use turnwire_tool::{Tool, ToolFailure, ToolInvocation};
 
 use super::pack_harness::{PackHarness, TestTool};
@@ -45,6 +45,7 @@ fn status(id: &str) -> Emission {
     let emitted = StatusEmitted {
         event_id: id.into(),
         message: String::new(),
+        invocation_id: None,
     };
     Emission::new(Actor::subagent("shop"), Body::StatusEmitted(emitted))
 }
@@ -146,13 +147,49 @@ fn closed_sub_agent_emitter_refuses_events() {
     });
     let emitter = SubAgentEmitter::new(
         Arc::clone(&recorder) as Arc<dyn EventEmitter>,
+        ("shop", InvocationId(Ulid(1))),
         span,
         Vec::new(),
+        0,
     );
     emitter.emit(status("one")).expect("open");
     assert_eq!(emitter.close().status_count, 1);
     assert_eq!(emitter.emit(status("two")), Err(EmitRefusal::Ended.into()));
     assert_eq!(recorder.lines().len(), 1);
+}
+
+#[tokio::test]
+async fn parallel_invocations_of_one_sub_agent_name_themselves_in_statuses() {
+    const TWICE: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_shop, input: {query: b}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Both.}]}
+- {when: {agent: shop, call: 1}, steps: [{tool: {name: search}}]}
+- {when: {agent: shop}, steps: [{text: Found.}]}
+";
+    let tool = doing(|call: ToolInvocation| async move {
+        let forged = Body::StatusEmitted(StatusEmitted {
+            event_id: "one".into(),
+            message: String::new(),
+            invocation_id: Some(InvocationId(Ulid(99))),
+        });
+        let emission = Emission::new(Actor::subagent("shop"), forged);
+        call.emitter.emit(emission).expect("the turn goes on");
+        Ok(json!(1))
+    });
+    let harness = PackHarness::new(TWICE).tool(tool);
+    assert_eq!(harness.run().await.status, TurnStatus::Ok);
+    let bodies = harness.recorder.bodies();
+    let started = bodies.iter().filter_map(|(_, body)| match body {
+        Body::SubagentStarted(start) => Some(Some(start.invocation_id)),
+        _ => None,
+    });
+    let named = bodies.iter().filter_map(|(_, body)| match body {
+        Body::StatusEmitted(status) => Some(status.invocation_id),
+        _ => None,
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_unstable();
+    assert_eq!(named, started.collect::<Vec<_>>());
 }
 
 // S1-110

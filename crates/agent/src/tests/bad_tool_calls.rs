@@ -84,7 +84,7 @@ async fn last_tool_calls_are_the_excess() {
     assert_eq!(
         lines[refused..refused + 3],
         [
-            r#"tool:c tool.failed {"tool_use_id":"tu_05","tool_name":"c","tool_type":"function","error_class":"invalid_input","called":false}"#,
+            r#"tool:c tool.failed {"tool_use_id":"tu_05","tool_name":"c","tool_type":"function","error_class":"not_executed","called":false}"#,
             r#"tool:a tool.called {"tool_use_id":"tu_03","tool_name":"a","tool_type":"function","input_summary":"{}"}"#,
             r#"tool:b tool.called {"tool_use_id":"tu_04","tool_name":"b","tool_type":"function","input_summary":"{}"}"#,
         ]
@@ -108,7 +108,7 @@ async fn excess_sub_agents_are_not_called() {
     assert!(harness.requests_of("rewards").is_empty());
     assert_eq!(
         harness.story()[2],
-        "tool:ask_rewards tool.failed invalid_input"
+        "tool:ask_rewards tool.failed not_executed"
     );
     assert_paired(&harness.requests_of("orchestrator")[1]);
     let message = harness.recorder.messages().swap_remove(0);
@@ -139,7 +139,7 @@ async fn sub_agent_tool_calls_are_limited_privately() {
         "{story}"
     );
     assert!(
-        story.contains("tool:unknown tool.failed invalid_input"),
+        story.contains("tool:unknown tool.failed not_executed"),
         "{story}"
     );
     assert!(!story.contains("SECRET"), "{story}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnwire_event::code::TurnStatus;
 use turnwire_event::port::{HistoryBudget, TurnContext};
 
-use super::pack_harness::{PackHarness, pack, results};
+use super::pack_harness::{PackHarness, pack, pack_with, results};
 
 const HELLO: &str = "- steps: [{text: Hello.}]";
 
@@ -14,7 +14,7 @@ fn tool_names(harness: &PackHarness, agent: &str) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-// S2-003, S2-004
+// S2-003, S2-004, S2-082
 #[tokio::test]
 async fn sub_agent_is_a_tool_with_its_description() {
     let harness = PackHarness::new(HELLO);
@@ -43,6 +43,30 @@ async fn flag_decides_whether_a_sub_agent_is_bound() {
         let names = tool_names(&harness, "orchestrator");
         assert_eq!(names.contains(&"ask_support".to_owned()), there, "{flag}");
     }
+}
+
+// S1-059, R-19
+#[tokio::test]
+async fn flag_decides_which_prompt_blocks_a_turn_has() {
+    let mut versions = Vec::new();
+    for (flag, expected) in [("false", "You are kind."), ("true", "You are brief.")] {
+        let pack = pack_with(
+            &format!("flags: {{ai_assistant_brief: {flag}}}\n"),
+            "[{id: persona, unless: ai_assistant_brief}, {id: brief, flag: ai_assistant_brief}]",
+        );
+        let harness = PackHarness::of(pack, HELLO);
+        harness.run().await;
+        let system = harness.requests_of("orchestrator")[0].system.clone();
+        let system = system.unwrap_or_default();
+        let block = system.split("\n\n").next().unwrap_or_default();
+        assert_eq!(block, expected);
+        let cohort = harness.pack.cohort("local");
+        versions.push(harness.pack.versions(&cohort).prompt);
+    }
+    assert_ne!(
+        versions[0], versions[1],
+        "prompts can be compared by version"
+    );
 }
 
 // S2-028

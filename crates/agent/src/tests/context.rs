@@ -62,7 +62,7 @@ fn turn(turn: u128, asked: &str, tool: &str, answer: &str) -> Vec<Message> {
     messages
 }
 
-// S2-015, R-31, SC-17
+// S2-015, R-31, SC-17, S2-082
 #[tokio::test]
 async fn sub_agent_inherits_the_whole_context() {
     let mut harness = PackHarness::new(REWARDS);
@@ -70,7 +70,7 @@ async fn sub_agent_inherits_the_whole_context() {
     harness.input.location = Some("Berlin".into());
     harness.memory.session = turn(7, "oat milk offers", "ask_shop", "Here are two.");
     assert_eq!(harness.run().await.status, TurnStatus::Ok);
-    let prior = "Earlier the person asked: oat milk offers The answer was: Here are two.";
+    let prior = "Zuvor wurde gefragt: oat milk offers Die Antwort war: Here are two.";
     assert_eq!(
         context(&harness),
         SubagentContext {
@@ -134,6 +134,44 @@ async fn prior_context_is_given_on_a_switch_only() {
         harness.run().await;
         assert_eq!(context(&harness).prior_context, expected, "case {n}");
     }
+}
+
+// S2-016, FR-5
+#[tokio::test]
+async fn prior_context_of_the_model_replaces_the_summary() {
+    let written = |text: &str| {
+        let input = format!("{{query: my points, prior_context: '{text}'}}");
+        REWARDS.replace("{query: my points}", &input)
+    };
+    let summary = "Earlier the person asked: offers? The answer was: Two.";
+    let long = "word ".repeat(800);
+    for (script, expected) in [
+        (written("They plan a breakfast."), "They plan a breakfast."),
+        (written("   "), summary),
+        (REWARDS.to_owned(), summary),
+    ] {
+        let mut harness = PackHarness::new(&script);
+        harness.memory.session = turn(7, "offers?", "ask_shop", "Two.");
+        harness.run().await;
+        let prior_context = context(&harness).prior_context;
+        assert_eq!(prior_context.as_deref(), Some(expected));
+        let request = harness.requests_of("rewards").remove(0);
+        let system = request.system.unwrap_or_default();
+        assert!(system.ends_with(&format!("- before this: {expected}")));
+        let question = request.messages.last().expect("a question");
+        assert_eq!(words(&question.content), "my points");
+    }
+    let harness = PackHarness::new(&written(&long));
+    harness.run().await;
+    let prior_context = context(&harness).prior_context.unwrap_or_default();
+    let chars = prior_context.chars().count();
+    assert!(chars <= 2_000 && prior_context.ends_with('…'), "{chars}");
+    let requests = harness.requests_of("orchestrator");
+    let tools = requests[0].tools.iter();
+    let mut asks = tools.filter(|tool| tool.name == "ask_rewards");
+    let schema = &asks.next().expect("it can be asked").input_schema;
+    assert_eq!(schema["properties"]["prior_context"]["type"], "string");
+    assert_eq!(schema["required"], json!(["query"]));
 }
 
 // S2-016
@@ -316,7 +354,7 @@ async fn sub_agent_tools_run_for_the_turn_owner() {
     );
     let cohort = harness.pack.cohort("local");
     assert_eq!(
-        tool_context.definition,
+        tool_context.dimensions.agent_definition,
         harness.pack.versions(&cohort).agent_definition
     );
     let emissions = harness.recorder.emissions();

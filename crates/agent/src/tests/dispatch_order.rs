@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use serde_json::{Value, json};
-use turnwire_event::body::data::{CollectionKey, DataLoaded, ItemKey};
+use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
 use turnwire_event::code::{CallPurpose, ToolType, TurnStatus};
 use turnwire_event::port::{BoxFuture, Emission};
 use turnwire_event::row::MessageScope;
@@ -13,7 +13,7 @@ use turnwire_event::{Actor, Body, Role, StopReason, TokenUsage};
 use turnwire_model::{Delta, ModelProvider as _, ModelScript, ScriptedProvider};
 use turnwire_tool::{Tool, deliver};
 
-use super::pack_harness::{PackHarness, TestTool, results, service, words};
+use super::pack_harness::{PackHarness, TestTool, pack, results, service, words};
 use super::spans::SpanNames;
 use super::turn_harness::RecordingProvider;
 
@@ -93,15 +93,18 @@ async fn dispatch_emits_its_six_steps_in_order() {
 }
 
 #[tokio::test]
-async fn sub_agent_runs_after_its_start_is_durable() {
+async fn sub_agent_calls_its_model_while_its_start_is_written() {
     let harness = reference();
     harness.run().await;
     let types = harness.recorder.types();
     let started = types.iter().position(|t| t == "subagent.started");
     let started = started.expect("it was asked");
+    assert_eq!(types[started + 1], "llm.call_started");
     let lines = harness.recorder.lines();
-    assert!(lines[started + 1].starts_with("committed "), "{lines:#?}");
-    assert_eq!(types[started + 2], "llm.call_started");
+    let tool = types.iter().position(|kind| kind == "tool.completed");
+    let before_tool = &lines[started..tool.expect("a tool")];
+    let waits = |line: &&String| line.starts_with("committed ");
+    assert_eq!(before_tool.iter().filter(waits).count(), 1, "{lines:#?}");
 }
 
 // S2-012, S2-013, SC-12
@@ -144,8 +147,14 @@ async fn result_has_the_text_and_the_shown_components() {
         results(&harness.requests_of("orchestrator")[1]),
         [(
             json!({
+                "sub_agent_id": "shop",
+                "outcome": "success",
                 "text": "SUBRAW secret voice",
-                "components": [{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}],
+                "components": [{
+                    "type": "offer_list",
+                    "ids": ["OFF_1", "OFF_2"],
+                    "items": [{"id": "OFF_1"}, {"id": "OFF_2"}],
+                }],
             }),
             false
         )]
@@ -322,6 +331,74 @@ async fn spans_are_named_and_ordered() {
     );
 }
 
+// FR-16
+#[tokio::test(start_paused = true)]
+async fn placeholder_left_open_is_ended_with_its_sub_agent() {
+    // The data is never shown, or does not come in time.
+    for (shop, end) in [
+        (
+            "{tool: {name: search}}, {text: Nothing.}",
+            "subagent.completed success",
+        ),
+        (
+            "{tool: {name: search}}, {text: Wait.}, {stall: true}",
+            "subagent.failed timeout",
+        ),
+    ] {
+        let announces: Arc<dyn Tool> = Arc::new(TestTool {
+            name: "search",
+            tool_type: ToolType::Ccs,
+            status: None,
+            remember: false,
+            work: |call: turnwire_tool::ToolInvocation| -> BoxFuture<'static, _> {
+                Box::pin(async move {
+                    let loading = Body::DataLoading(DataLoading {
+                        id: "data_1".into(),
+                        data_type: "offer_list".into(),
+                        key: CollectionKey { ids: Vec::new() },
+                    });
+                    let emission = Emission::new(Actor::tool("search"), loading);
+                    let done = deliver(&*call.emitter, emission).await;
+                    done.expect("the turn goes on");
+                    Ok(json!({"items": []}))
+                })
+            },
+        });
+        let script = format!(
+            "
+- {{when: {{agent: orchestrator, call: 1}}, steps: [{{tool: {{name: ask_shop, input: {{query: x}}}}}}]}}
+- {{when: {{agent: orchestrator}}, steps: [{{text: Done.}}]}}
+- {{when: {{agent: shop}}, steps: [{shop}]}}
+"
+        );
+        let harness = PackHarness::new(&script).tool(announces);
+        harness.run().await;
+        let loaded: Vec<DataLoaded> = harness
+            .recorder
+            .bodies()
+            .into_iter()
+            .filter_map(|(_, body)| match body {
+                Body::DataLoaded(data) => Some(data),
+                _ => None,
+            })
+            .collect();
+        let empty = DataLoaded {
+            id: "data_1".into(),
+            data_type: "offer_list".into(),
+            key: CollectionKey { ids: Vec::new() },
+            items: Vec::new(),
+        };
+        assert_eq!(loaded, [empty]);
+        let story = harness.story();
+        let place = story.iter().position(|line| line.ends_with("data.loaded"));
+        let ended = story.iter().position(|line| line.ends_with(end));
+        assert!(place.is_some() && place < ended, "{story:#?}");
+        let results = results(&harness.requests_of("orchestrator")[1]);
+        let components = results[0].0.get("components").cloned();
+        assert!(components.is_none_or(|shown| shown == json!([])));
+    }
+}
+
 // S2-039
 #[tokio::test]
 async fn data_caveat_reaches_the_orchestrator() {
@@ -352,9 +429,42 @@ async fn components_without_text_are_an_answer() {
         script.stream(request)
     }));
     assert_eq!(harness.run().await.status, TurnStatus::Ok);
-    let components = json!([{"type": "offer_list", "ids": ["OFF_1", "OFF_2"]}]);
+    let (result, is_error) = results(&harness.requests_of("orchestrator")[1]).remove(0);
+    assert!(!is_error);
     assert_eq!(
-        results(&harness.requests_of("orchestrator")[1]),
-        [(json!({"text": "", "components": components}), false)]
+        (&result["text"], &result["outcome"]),
+        (&json!(""), &json!("success"))
     );
+    assert_eq!(result["components"][0]["ids"], json!(["OFF_1", "OFF_2"]));
+}
+
+// S2-014
+#[tokio::test]
+async fn components_for_the_orchestrator_are_bounded_in_bytes() {
+    let (first, second) = (json!({"id": "OFF_1"}), json!({"id": "OFF_2"}));
+    let both = json!(["OFF_1", "OFF_2"]);
+    // An id has 7 bytes, an item 14.
+    for (bytes, ids, items, omitted) in [
+        (42, both.clone(), json!([first, second]), Value::Null),
+        (41, both.clone(), json!([first]), json!(1)),
+        (27, both.clone(), json!([]), json!(2)),
+        (14, both, json!([]), json!(2)),
+        (13, json!(["OFF_1"]), json!([]), json!(2)),
+        (0, json!([]), json!([]), json!(2)),
+    ] {
+        let mut harness = reference();
+        harness.pack = pack(
+            &format!("limits: {{component_bytes: {bytes}}}\n"),
+            "support",
+        );
+        harness.run().await;
+        let (result, _) = results(&harness.requests_of("orchestrator")[1]).remove(0);
+        let component = &result["components"][0];
+        let sent_omitted = component.get("omitted").unwrap_or(&Value::Null);
+        assert_eq!(
+            (&component["ids"], &component["items"], sent_omitted),
+            (&ids, &items, &omitted),
+            "{bytes}"
+        );
+    }
 }

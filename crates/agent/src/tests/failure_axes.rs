@@ -101,7 +101,8 @@ async fn failure_of_the_only_sub_agent_ends_the_turn() {
         ]);
         assert_eq!(from_step(&harness), expected, "{shop}");
         let tool_results = results(&harness.requests_of("orchestrator")[1]);
-        assert_eq!(tool_results, [(json!(COULD_NOT), true)]);
+        let record = json!({"sub_agent_id": "shop", "outcome": "failure", "note": COULD_NOT});
+        assert_eq!(tool_results, [(record, true)]);
     }
 }
 
@@ -143,7 +144,7 @@ async fn unavailable_sub_agent_model_fails_at_dispatch() {
     assert!(harness.requests_of("shop").is_empty());
 }
 
-// S2-030
+// S2-030, S2-085
 #[tokio::test]
 async fn sub_agent_panic_fails_that_sub_agent_alone() {
     let mut harness = PackHarness::new(&BOTH.replace("SHOP", "{text: x}"));
@@ -164,7 +165,7 @@ async fn sub_agent_panic_fails_that_sub_agent_alone() {
     assert!(!harness.everything().contains("PLANTED"));
 }
 
-// S2-021
+// S2-021, S2-085
 #[tokio::test(start_paused = true)]
 async fn sub_agent_timeout_closes_its_open_work() {
     let stuck = doing("search", |_| std::future::pending());
@@ -201,7 +202,7 @@ async fn recoverable_tool_failure_is_a_result() {
     );
 }
 
-// S2-060, SC-03
+// S2-031, S2-060, SC-03
 #[tokio::test]
 async fn data_service_failure_is_reported_at_once() {
     let harness = PackHarness::new(
@@ -238,6 +239,13 @@ async fn data_service_failure_is_reported_at_once() {
         results(&harness.requests_of("shop")[1]),
         [(json!("data unavailable"), true)]
     );
+    // The outcome record, for the composing model.
+    let (result, is_error) = results(&harness.requests_of("orchestrator")[1]).remove(0);
+    assert!(!is_error);
+    assert_eq!(result["outcome"], "status_error");
+    assert_eq!(result["text"], "No data.");
+    let note = result["note"].as_str().unwrap_or_default();
+    assert!(note.starts_with("Some data was not available"), "{note}");
     // S2-022: nobody tries again by itself.
     assert_eq!(harness.requests_of("shop").len(), 2);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use turnwire_event::Body;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::port::TurnOutcome;
@@ -29,8 +30,8 @@ async fn failed_orchestrator_model_replies_with_a_text() {
     let cases = [
         (
             "- steps: [{error: provider}]",
-            ErrorCode::InternalError,
-            "failure.internal",
+            ErrorCode::ModelUnavailable,
+            "failure.model",
         ),
         (
             "- steps: [{error: rate_limited}]",
@@ -39,11 +40,13 @@ async fn failed_orchestrator_model_replies_with_a_text() {
         ),
         (
             "- steps: [{text: Hal}, {error: transport}]",
-            ErrorCode::InternalError,
-            "failure.internal",
+            ErrorCode::ModelUnavailable,
+            "failure.model",
         ),
     ];
     for (script, code, key) in cases {
+        // A reply after other text is a paragraph of its own.
+        let gap = if script.contains("Hal") { "\n\n" } else { "" };
         for locale in ["en", "de-AT", "xx"] {
             let mut harness = PackHarness::new(script);
             harness.input.locale = locale.into();
@@ -51,6 +54,7 @@ async fn failed_orchestrator_model_replies_with_a_text() {
             assert_eq!(harness.run().await, expected, "{script}");
             let locales = &harness.pack.locales;
             let line = locales.line(locale, key).expect("built in").message;
+            let line = format!("{gap}{line}");
             let story = harness.story();
             assert_eq!(
                 story[story.len() - 3..],
@@ -97,6 +101,34 @@ async fn sub_agent_failure_outranks_a_failed_compose() {
             "subagent:shop agent.error_emit axis 1 final".to_owned(),
         ]
     );
+}
+
+#[tokio::test]
+async fn built_in_reply_about_a_sub_agent_claims_no_answer() {
+    let script = SINGLE.replace("SHOP", "{error: provider}").replace(
+        "I could not look that up.}",
+        "'I could '}, {error: transport}",
+    );
+    for (locale, reply) in [
+        ("en", "I could not find that out right now."),
+        ("de", "Das konnte ich gerade nicht herausfinden."),
+        ("es", "Ahora mismo no he podido averiguarlo."),
+    ] {
+        let mut harness = PackHarness::new(&script);
+        harness.input.locale = locale.into();
+        harness.run().await;
+        let text: String = harness
+            .recorder
+            .bodies()
+            .into_iter()
+            .filter_map(|(_, body)| match body {
+                Body::TextDelta(delta) => Some(delta.text),
+                _ => None,
+            })
+            .collect();
+        let shown = format!("I could \n\n{reply}");
+        assert!(text.starts_with(&shown), "{text}");
+    }
 }
 
 #[tokio::test]

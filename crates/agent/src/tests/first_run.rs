@@ -128,7 +128,7 @@ async fn demo_failures_fail() {
         })
     };
     let (outcome, text, _) = say("error").await;
-    assert_eq!(outcome, failed(ErrorCode::InternalError));
+    assert_eq!(outcome, failed(ErrorCode::ModelUnavailable));
     assert_eq!(text, "In the middle of this sentence the line will");
     let (outcome, text, _) = say("rate limit").await;
     assert_eq!(outcome, failed(ErrorCode::RateLimitError));

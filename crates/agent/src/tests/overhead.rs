@@ -13,6 +13,7 @@ use turnwire_event::port::BoxFuture;
 use turnwire_tool::ToolInvocation;
 
 use super::pack_harness::{PackHarness, TestTool};
+use super::recording_emitter::RecordingEmitter;
 
 /// A metrics recorder with one histogram.
 #[derive(Clone, Default)]
@@ -40,12 +41,27 @@ impl metrics::Recorder for HistogramRecorder {
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        if key.name() == metric::DISPATCH_OVERHEAD_MS {
+        if key.name() == metric::DISPATCH_OVERHEAD_SECONDS {
             Histogram::from_arc(Arc::new(self.clone()))
         } else {
             Histogram::noop()
         }
     }
+}
+
+/// The overheads that a turn measures; only sleeps take time.
+fn measured(harness: &PackHarness, status: TurnStatus) -> Vec<f64> {
+    let recorder = HistogramRecorder::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build();
+    let runtime = runtime.expect("a runtime");
+    let play = || runtime.block_on(harness.run());
+    let outcome = metrics::with_local_recorder(&recorder, play);
+    assert_eq!(outcome.status, status);
+    let overheads = recorder.0.lock();
+    overheads.clone()
 }
 
 // S2-070
@@ -58,7 +74,6 @@ fn time_of_models_and_tools_is_not_overhead() {
 - {when: {agent: rewards}, steps: [{pause_ms: 70}, {text: Found.}]}
 - {when: {agent: support}, steps: [{stall: true}]}
 ";
-    let measured = HistogramRecorder::default();
     let search = TestTool {
         name: "search",
         tool_type: ToolType::Ccs,
@@ -72,14 +87,21 @@ fn time_of_models_and_tools_is_not_overhead() {
         },
     };
     let harness = PackHarness::new(TURN).tool(Arc::new(search));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
-    let runtime = runtime.expect("a runtime");
-    let play = || runtime.block_on(harness.run());
-    let outcome = metrics::with_local_recorder(&measured, play);
-    assert_eq!(outcome.status, TurnStatus::Degraded);
     // The clock stands still but for the model and the tool; the one that was cut is not measured.
-    assert_eq!(*measured.0.lock(), [0.0, 0.0]);
+    assert_eq!(measured(&harness, TurnStatus::Degraded), [0.0, 0.0]);
+}
+
+// S2-070
+#[test]
+fn wait_for_the_commit_of_tool_calls_is_overhead() {
+    const TURN: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop, call: 1}, steps: [{pause_ms: 300}, {tool: {name: search}}, {tool: {name: show}}]}
+- {when: {agent: shop}, steps: [{text: Found.}]}
+";
+    let mut harness = PackHarness::new(TURN);
+    harness.recorder = Arc::new(RecordingEmitter::committing_for(Duration::from_millis(40)));
+    // The tools of one message wait for one commit. The start of the sub-agent is not waited for.
+    assert_eq!(measured(&harness, TurnStatus::Ok), [0.04]);
 }

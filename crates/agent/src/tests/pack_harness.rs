@@ -27,6 +27,15 @@ const TOOLS: [&str; 5] = ["search", "points", "ticket", "show", "llm_feedback"];
 /// A pack with three sub-agents; `more` is added to `pack.yaml`, `support` is the orchestrator's
 /// reference to the third.
 pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
+    build_pack(more, support, "[persona]")
+}
+
+/// [`pack`] with the orchestrator's `prompt_blocks`, of which there are `persona` and `brief`.
+pub(super) fn pack_with(more: &str, blocks: &str) -> Arc<Pack> {
+    build_pack(more, "support", blocks)
+}
+
+fn build_pack(more: &str, support: &str, blocks: &str) -> Arc<Pack> {
     let mut files: Vec<(String, String)> = vec![
         (
             "pack.yaml".into(),
@@ -39,12 +48,13 @@ pub(super) fn pack(more: &str, support: &str) -> Arc<Pack> {
             "orchestrator.yaml".into(),
             format!(
                 "id: orchestrator\nversion: '1'\nkind: orchestrator\ndescription: Speaks.\n\
-                 model: default\nprompt_blocks: [persona]\n\
+                 model: default\nprompt_blocks: {blocks}\n\
                  sub_agents: [shop, rewards, {support}]\ntools: [llm_feedback]\n\
                  history: {{max_messages: 60, max_tokens: 24000}}\n"
             ),
         ),
         ("prompts/persona.md".into(), "You are kind.\n".into()),
+        ("prompts/brief.md".into(), "You are brief.\n".into()),
         ("locales/en.yaml".into(), locale("Searching...")),
         ("locales/de.yaml".into(), locale("Suche...")),
         ("tools.yaml".into(), tools()),
@@ -160,10 +170,10 @@ pub(super) fn service(
 /// The failure of a data service.
 pub(super) fn unavailable(enricher_id: &str) -> ToolFailure {
     ToolFailure {
-        fault: Some(ServiceFault {
+        fault: Some(Box::new(ServiceFault {
             enricher_id: enricher_id.into(),
             reason: Reason::UpstreamTimeout,
-        }),
+        })),
         ..ToolFailure::new(ToolErrorClass::EnvelopeError, "data unavailable")
     }
 }

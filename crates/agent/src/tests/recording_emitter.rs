@@ -1,5 +1,7 @@
 //! An emitter that records every event as a line, and can be full or refuse.
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
 use turnwire_event::body::llm::{CallCompleted, CallFailed};
 use turnwire_event::content::content_json;
@@ -16,6 +18,7 @@ pub(super) struct RecordingEmitter {
     state: Mutex<RecordedState>,
     room: Option<usize>,
     full_every: Option<usize>,
+    commit_time: Duration,
 }
 
 #[derive(Default)]
@@ -51,6 +54,14 @@ impl RecordingEmitter {
     pub(super) fn full_every(lines: usize) -> Self {
         Self {
             full_every: Some(lines),
+            ..Self::default()
+        }
+    }
+
+    /// Takes `commit_time` for each commit.
+    pub(super) fn committing_for(commit_time: Duration) -> Self {
+        Self {
+            commit_time,
             ..Self::default()
         }
     }
@@ -172,6 +183,7 @@ impl EventEmitter for RecordingEmitter {
                 message_id: Some(end.message_id),
                 content_sha256: Some(content_sha256),
                 error_class,
+                usage: end.usage,
             }),
         };
         state.put(&Actor::ORCHESTRATOR, &complete);
@@ -185,7 +197,10 @@ impl EventEmitter for RecordingEmitter {
 
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>> {
         Box::pin(async move {
-            tokio::task::yield_now().await;
+            match self.commit_time {
+                Duration::ZERO => tokio::task::yield_now().await,
+                commit_time => tokio::time::sleep(commit_time).await,
+            }
             let mut state = self.state.lock();
             if self.room.is_some_and(|room| state.lines.len() >= room) {
                 return Err(EmitRefusal::Cancelled);

@@ -108,7 +108,10 @@ async fn every_call_starts_at_attempt_one() {
 async fn permanent_error_is_not_retried() {
     for (step, code) in [
         ("{error: rate_limited}", ErrorCode::RateLimitError),
-        ("{error: provider, retry: false}", ErrorCode::InternalError),
+        (
+            "{error: provider, retry: false}",
+            ErrorCode::ModelUnavailable,
+        ),
         // A call that takes longer to pass than anyone would wait for.
         (
             "{error: rate_limited, retry_after_ms: 30001}",
@@ -165,7 +168,7 @@ async fn call_with_output_is_not_retried() {
         let provider = Arc::clone(&harness.provider);
         let recorder = Arc::clone(&harness.recorder);
         let ended = harness.run().await;
-        assert_eq!(ended, failed(ErrorCode::InternalError), "{first:?}");
+        assert_eq!(ended, failed(ErrorCode::ModelUnavailable), "{first:?}");
         assert_eq!(provider.requests.lock().len(), 1, "{first:?}");
         let types = recorder.types();
         let tail = ["message.complete", "llm.call_failed"];

@@ -299,7 +299,7 @@ async fn model_that_failed_after_output_has_no_fallback() {
         &mut harness,
         &[("scripted:a", breaks), ("scripted:b", HELLO)],
     );
-    assert_eq!(harness.run().await, failed(ErrorCode::InternalError));
+    assert_eq!(harness.run().await, failed(ErrorCode::ModelUnavailable));
     assert_eq!(harness.requests_of("orchestrator").len(), 1);
 }
 

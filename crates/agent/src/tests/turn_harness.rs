@@ -218,6 +218,7 @@ impl TurnHarness {
 
 pub(super) fn input() -> TurnInput {
     TurnInput {
+        dm_type: String::new(),
         agent: None,
         resumed: None,
         cost_usd: 0.0,

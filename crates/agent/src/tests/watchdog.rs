@@ -38,6 +38,7 @@ fn saying(lasts: u64, says: &'static [(u64, &'static str)]) -> Arc<dyn Tool> {
                     let emitted = Body::StatusEmitted(StatusEmitted {
                         event_id: (*id).into(),
                         message: String::new(),
+                        invocation_id: None,
                     });
                     let emission = Emission::new(Actor::subagent("shop"), emitted);
                     call.emitter.emit(emission).expect("taken");

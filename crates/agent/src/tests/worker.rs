@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use turnwire_event::body::delegate::{DelegateEnd, DelegateFailed, SummaryDetail};
 use turnwire_event::code::{ErrorCode, FailureMode, ToolErrorClass, ToolType, TurnStatus};
 use turnwire_event::port::{
     BoxFuture, HistoryBudget, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask,
@@ -39,7 +40,7 @@ fn tools(harness: &PackHarness, agent: &str) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-// D-48
+// D-48, C-21
 #[tokio::test]
 async fn worker_has_its_own_definition_and_no_sub_agents() {
     for (agent, said, own) in [
@@ -97,15 +98,15 @@ async fn unknown_agent_fails_its_turn_alone() {
 /// A delegate with any number of workers.
 #[derive(Default)]
 struct EndlessDelegate {
-    reserved: Mutex<u128>,
+    created: Mutex<u128>,
     left: Mutex<Vec<SessionId>>,
 }
 
 impl WorkerLauncher for EndlessDelegate {
-    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
-        let mut reserved = self.reserved.lock();
-        *reserved += 1;
-        Ok(SessionId(Ulid(*reserved)))
+    fn create(&self, _: &str) -> BoxFuture<'static, Result<SessionId, WorkerRefusal>> {
+        let mut created = self.created.lock();
+        *created += 1;
+        Box::pin(std::future::ready(Ok(SessionId(Ulid(*created)))))
     }
 
     fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
@@ -113,9 +114,15 @@ impl WorkerLauncher for EndlessDelegate {
         Box::pin(std::future::pending())
     }
 
-    fn left(&self, _: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
+    fn left(&self, _: ToolUseId, stopped: FailureMode) -> BoxFuture<'static, Vec<DelegateEnd>> {
         let workers = std::mem::take(&mut *self.left.lock());
-        Box::pin(async move { workers })
+        let ends = workers.into_iter().map(move |worker_session_id| {
+            DelegateEnd::Failed(DelegateFailed {
+                worker_session_id,
+                failure_mode: stopped,
+            })
+        });
+        Box::pin(std::future::ready(ends.collect()))
     }
 }
 
@@ -140,8 +147,8 @@ async fn workers_of_a_turn_are_limited_by_the_pack() {
     let script = "- {when: {call: 1}, steps: [{tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}, {tool: {name: llm_feedback}}]}\n\
                   - {steps: [{text: Done.}]}\n";
     let tool = delegating("llm_feedback", |call| {
-        let reserved = call.context.delegate.reserve();
-        Box::pin(async move { Ok(json!(reserved.map_err(|why| why.to_string()).is_ok())) })
+        let created = call.context.delegate.create("reader");
+        Box::pin(async move { Ok(json!(created.await.is_ok())) })
     });
     let mut harness = PackHarness::new(script).tool(tool);
     let mut pack = Pack::clone(&harness.pack);
@@ -161,9 +168,9 @@ fn hang(call: &ToolInvocation) -> BoxFuture<'static, WorkerEnd> {
     call.context.delegate.run(WorkerTask {
         worker_session_id: SessionId(Ulid(5)),
         tool_use_id: call.tool_use_id,
-        agent: "reader".into(),
         task: "read".into(),
         limit: Duration::from_secs(1),
+        detail: SummaryDetail::Text,
         trace: None,
     })
 }

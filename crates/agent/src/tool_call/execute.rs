@@ -107,6 +107,7 @@ pub(crate) async fn run_tools(
             return Ok(outcomes);
         };
         let (id, result) = joined.unwrap_or_else(|panicked| {
+            tracing::error!(trace_id = context.trace_id(), "a tool panicked");
             let failure = ToolFailure::internal("The tool broke and gave no result.");
             (panicked.id(), (Err(failure), Duration::ZERO))
         });
@@ -142,6 +143,7 @@ async fn announce(context: &AgentContext<'_>, request: &ToolRequest) -> EmitResu
             event_id: id.to_owned(),
             // Written by the gate, in the user's language.
             message: String::new(),
+            invocation_id: None,
         };
         context.emit_as_agent(Body::StatusEmitted(emitted)).await?;
     }
@@ -208,6 +210,32 @@ fn run_tool(
     }
 }
 
+/// Logs the failure of a tool: clients are sent the class alone (D-83). The message for the model
+/// may have content of the conversation, which the log must not have. A tool that only refused its
+/// input is not worth a warning, and a data service writes a line of its own.
+fn log_failure(context: &AgentContext<'_>, request: &ToolRequest, failure: &ToolFailure) {
+    let is_warning = failure.fatal
+        || matches!(
+            failure.class,
+            ToolErrorClass::Internal | ToolErrorClass::Timeout
+        );
+    if !is_warning {
+        return;
+    }
+    let tool_context = context.tool_context;
+    tracing::warn!(
+        trace_id = context.trace_id(),
+        session_id = %tool_context.session_id,
+        turn_id = %tool_context.turn_id,
+        agent = context.resources.role.name(),
+        tool = context.resources.public_tool_name(&request.name),
+        tool_use_id = %request.id,
+        class = ?failure.class,
+        fatal = failure.fatal,
+        "a tool failed"
+    );
+}
+
 /// Emits the end of a tool together with the message that gives its result to the model.
 async fn finish(
     context: &AgentContext<'_>,
@@ -250,10 +278,14 @@ async fn finish(
                 // Set by the session, which sees the whole turn.
                 called: false,
             };
-            (Body::ToolFailed(failed), Err(failure.message.clone()))
+            (
+                Body::ToolFailed(failed),
+                Err(Value::from(failure.message.clone())),
+            )
         }
     };
     if let Err(failure) = &result {
+        log_failure(context, &request, failure);
         let tool = (request.id, tool_type);
         let events = abandoned_worker_events(context.tool_context, tool, failure.class).await;
         for (actor, body) in events {
@@ -271,7 +303,7 @@ async fn finish(
     {
         match context.deferred_to {
             // At once, and not when all tools have ended: the sub-agent may be stopped before that.
-            Some(emitter) => emitter.defer(fault.clone()),
+            Some(emitter) => emitter.defer(fault.as_ref().clone()),
             None => report_fault(context, fault).await?,
         }
     }

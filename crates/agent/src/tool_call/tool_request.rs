@@ -68,7 +68,8 @@ pub(crate) async fn decline_excess(
     context: &AgentContext<'_>,
     requests: Vec<ToolRequest>,
 ) -> EmitResult<ModelMessages> {
-    let failure = ToolFailure::invalid_input(excess_result(context.resources));
+    let reason = excess_result(context.resources);
+    let failure = ToolFailure::new(ToolErrorClass::NotExecuted, reason);
     let declined = requests
         .into_iter()
         .map(|request| (request, failure.clone()));
@@ -93,7 +94,7 @@ pub(crate) async fn decline(
     request: &ToolRequest,
     failure: ToolFailure,
 ) -> EmitResult<Arc<ModelMessage>> {
-    let result = tool_result(request.id, Err(failure.message));
+    let result = tool_result(request.id, Err(failure.message.into()));
     let message = stored_message(context, &result);
     emit_declined(context, request, failure.class, message).await?;
     Ok(Arc::new(result))

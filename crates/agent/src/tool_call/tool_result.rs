@@ -14,11 +14,12 @@ use turnwire_tool::ServiceFault;
 use crate::resources::agent_context::{AgentContext, EmitResult};
 
 /// The [`ModelMessage`] that gives a model the result of a tool use.
-pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, String>) -> ModelMessage {
+pub(crate) fn tool_result(tool_use_id: ToolUseId, result: Result<Value, Value>) -> ModelMessage {
     let is_error = result.is_err();
+    let (Ok(content) | Err(content)) = result;
     let result = ContentBlock::ToolResult {
         tool_use_id,
-        content: result.unwrap_or_else(Value::String),
+        content,
         is_error,
     };
     ModelMessage::new(Role::Tool, vec![result])

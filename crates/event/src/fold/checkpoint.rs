@@ -196,6 +196,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn checkpoints_are_numbered_and_note_an_empty_signature() {
+        let (start, time) = (
+            Position::persisted(Epoch(1), Seq(3)),
+            Timestamp::from_millis(10),
+        );
+        let mut fold = MessageFold::new(ID, TurnId(Ulid(9)), "m".into(), start, time);
+        let mut done = MessageCheckpoint::default();
+        let mut parts = Vec::new();
+        for (sub, signature) in (1..).zip([None, Some(""), Some("seal")]) {
+            let thinking = Body::ThinkingDelta(ThinkingDelta {
+                message_id: ID,
+                content_block_index: 0,
+                text: if sub == 1 { "hm".into() } else { String::new() },
+                signature: signature.map(str::to_owned),
+                after_text: false,
+            });
+            let at = Position {
+                sub: Sub(sub),
+                ..start
+            };
+            fold.apply(at, time, &thinking);
+            parts.extend(fold.part(&mut done));
+            assert_eq!(MessageFold::from_parts(&parts).as_ref(), Some(&fold));
+        }
+        let indexes: Vec<_> = parts.iter().map(|part| part.index).collect();
+        assert_eq!(indexes, [0, 1, 2]);
+    }
+
     proptest! {
         #[test]
         fn checkpoint_parts_rebuild_the_message(deltas in proptest::collection::vec((0u8..5, ".{0,6}", any::<bool>()), 1..40)) {

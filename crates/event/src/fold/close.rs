@@ -5,19 +5,20 @@
 
 use crate::actor::{Actor, ActorKind};
 use crate::body::Body;
+use crate::body::approval;
+use crate::body::delegate::{DelegateEnd, DelegateFailed};
 use crate::body::llm::CallFailed;
 use crate::body::tool::ToolFailed;
 use crate::body::turn::{PartialMessage, ReceiptLine, TurnCancelled, TurnCompleted, TurnError};
-use crate::body::{approval, delegate};
 use crate::clock::Timestamp;
 use crate::code::{
     AgentErrorClass, CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome,
     ToolErrorClass, ToolType, TurnStatus,
 };
-use crate::content::{StopReason, TokenUsage, content_json};
+use crate::content::{StopReason, content_json};
 use crate::fold::rows::rows;
 use crate::fold::turn::{OpenDelegate, OpenTool, OpenTurn};
-use crate::id::{ApprovalId, ToolUseId, TurnId};
+use crate::id::{ApprovalId, SessionId, ToolUseId, TurnId};
 use crate::row::RowChange;
 
 /// Why [`closing`] ends a turn.
@@ -132,18 +133,24 @@ impl ClosingEvents {
     }
 }
 
-/// The events that end `open`, in order, terminal last. The caller has already emitted
+/// The events that end `open`, in order, terminal last. `worker_ends` has the workers of `open` that
+/// ended by themselves; all others were stopped with the turn. The caller has already emitted
 /// `tool.use_end` for tool uses whose input was cut, so that the fold holds them.
-pub fn closing(open: &OpenTurn, end: &CloseCause, now: Timestamp) -> Vec<ClosingEvent> {
+pub fn closing(
+    open: &OpenTurn,
+    end: &CloseCause,
+    worker_ends: &[DelegateEnd],
+    now: Timestamp,
+) -> Vec<ClosingEvent> {
     let classes = ErrorClasses::of(end);
     let mut ending = ClosingEvents {
         turn: open.id,
         out: Vec::new(),
     };
     let partial = close_calls(&mut ending, open, &classes);
-    close_dispatch(&mut ending, open, &classes, now);
+    close_dispatch(&mut ending, open, (&classes, worker_ends), now);
     for approval in &open.approvals {
-        ending.withdraw(*approval);
+        ending.withdraw(approval.approval_id);
     }
     let terminal = match end {
         CloseCause::Cancelled {
@@ -155,14 +162,16 @@ pub fn closing(open: &OpenTurn, end: &CloseCause, now: Timestamp) -> Vec<Closing
             code: CancelCode::RequestCancelled,
             phase: open.phase(),
             partial,
-            receipt: receipt(open, stops.as_ref(), now.ms_since(*asked)),
+            receipt: receipt(open, (stops.as_ref(), worker_ends), now.ms_since(*asked)),
         }),
         CloseCause::Failed { error, reason } => Body::TurnCompleted(TurnCompleted {
             status: TurnStatus::Failed,
-            usage: open.usage,
+            usage: (open.in_call.iter()).fold(open.usage, |sum, call| sum.plus(call.usage)),
             error: Some(error.clone()),
             reason: reason.clone(),
-            partial: partial.message_id.is_some().then_some(partial),
+            partial: (partial.message_id.is_some() || partial.kept_until.is_some())
+                .then_some(partial),
+            paused: None,
         }),
     };
     ending.put(Actor::SYSTEM, terminal);
@@ -178,14 +187,16 @@ fn close_calls(
     let mut partial = PartialMessage {
         message_id: None,
         bytes: 0,
+        kept_until: open.kept_until,
     };
     let mut content_sha256 = None;
     if let Some(message) = &open.message {
         partial = PartialMessage {
             message_id: Some(message.id),
             bytes: message.text_bytes(),
+            kept_until: open.kept_until,
         };
-        let complete = message.complete(classes.stop_reason, TokenUsage::default());
+        let complete = message.complete(classes.stop_reason, open.speaking_usage());
         content_sha256 = Some(content_json(&complete.final_content).1);
         let row = RowChange::MessageFinished(open.id, Box::new(message.finished(&complete)));
         let complete = Body::MessageComplete(complete);
@@ -199,6 +210,7 @@ fn close_calls(
             message_id: partial.message_id.filter(|_| !inner),
             content_sha256: content_sha256.clone().filter(|_| !inner),
             error_class: classes.llm,
+            usage: call.usage,
         };
         ending.put(call.actor.clone(), Body::LlmCallFailed(failed));
     }
@@ -210,7 +222,7 @@ fn close_calls(
 fn close_dispatch(
     ending: &mut ClosingEvents,
     open: &OpenTurn,
-    classes: &ErrorClasses,
+    (classes, worker_ends): (&ErrorClasses, &[DelegateEnd]),
     now: Timestamp,
 ) {
     let (asks, tools): (Vec<_>, Vec<_>) = open
@@ -219,12 +231,15 @@ fn close_dispatch(
         .partition(|tool| tool.tool_type == ToolType::SubAgent);
     for tool in tools {
         for worker in workers(open, tool.id) {
-            let actor = Actor::worker(worker.worker_session_id);
-            let failed = delegate::DelegateFailed {
-                worker_session_id: worker.worker_session_id,
-                failure_mode: classes.delegate,
+            let id = worker.worker_session_id;
+            let stopped = || {
+                DelegateEnd::Failed(DelegateFailed {
+                    worker_session_id: id,
+                    failure_mode: classes.delegate,
+                })
             };
-            ending.put(actor, Body::DelegateFailed(failed));
+            let end = end_of(worker_ends, id).cloned().unwrap_or_else(stopped);
+            ending.put(Actor::worker(id), end.into_body());
         }
         ending.put(Actor::tool(&tool.name), failed(tool, classes.tool));
     }
@@ -262,43 +277,67 @@ fn workers(open: &OpenTurn, tool: ToolUseId) -> impl Iterator<Item = &OpenDelega
     open.delegates.iter().filter(of_tool)
 }
 
+/// The end of a worker that ended by itself.
+fn end_of(worker_ends: &[DelegateEnd], worker: SessionId) -> Option<&DelegateEnd> {
+    worker_ends.iter().find(|end| end.worker() == worker)
+}
+
 /// The receipt: the work that was running when the cancel arrived, with outcomes and times.
-fn receipt(open: &OpenTurn, stops: Option<&StopSummary>, ms: u64) -> Vec<ReceiptLine> {
+fn receipt(
+    open: &OpenTurn,
+    (stops, worker_ends): (Option<&StopSummary>, &[DelegateEnd]),
+    ms: u64,
+) -> Vec<ReceiptLine> {
     let child_tasks = stops.map_or(&[][..], |stops| &stops.child_tasks);
     let ms = stops.map_or(ms, |stops| stops.let_go_ms);
     let outcome = match stops {
         Some(stops) if stops.left_behind => StopOutcome::Discarded,
         Some(_) | None => StopOutcome::Stopped,
     };
-    let stopped = |kind, id| ReceiptLine {
+    let stopped = |kind, id, name: &str| ReceiptLine {
         kind,
         id,
+        name: name.to_owned(),
         outcome,
         ms,
     };
     let calls = open.in_call.iter();
-    let calls = calls.map(|call| stopped(ReceiptKind::Llm, call.id.to_string()));
-    let agents = open.dispatch.agents.iter();
-    let agents =
-        agents.map(|agent| stopped(ReceiptKind::Subagent, agent.started.sub_agent_id.clone()));
+    let calls = calls.map(|call| stopped(ReceiptKind::Llm, call.id.to_string(), &call.model));
+    let agents = open.dispatch.agents.iter().map(|agent| {
+        let started = &agent.started;
+        let id = started.invocation_id.to_string();
+        stopped(ReceiptKind::Subagent, id, &started.sub_agent_id)
+    });
     let tools = open.tools.iter().filter(|t| t.called).map(|t| {
         // A data service call is not stopped: its answer is discarded when it arrives (S1-110).
-        let mut line = stopped(ReceiptKind::Tool, t.id.to_string());
+        let mut line = stopped(ReceiptKind::Tool, t.id.to_string(), &t.name);
         if t.tool_type == ToolType::Ccs {
             line.outcome = StopOutcome::Discarded;
         }
         let of_tool = child_tasks.iter().filter(|task| task.tool_use_id == t.id);
         of_tool.fold(line, |line, task| with(line, &task.line))
     });
-    // Workers without a recorded end: after a crash, or because they were cancelled before they started.
+    // Workers without a recorded stop: they ended before the cancel, were cancelled before they
+    // started, or the server crashed.
     let seen = |worker: &&OpenDelegate| {
         let id = worker.worker_session_id.to_string();
         let mut lines = child_tasks.iter().map(|task| &task.line);
         lines.any(|line| line.kind == ReceiptKind::Worker && line.id == id)
     };
     let unseen = open.delegates.iter().filter(|worker| !seen(worker));
-    let unseen =
-        unseen.map(|worker| stopped(ReceiptKind::Worker, worker.worker_session_id.to_string()));
+    let unseen = unseen.map(|worker| {
+        let id = worker.worker_session_id;
+        let tool_name = open.tool_name(worker.tool_use_id);
+        let line = stopped(ReceiptKind::Worker, id.to_string(), &tool_name);
+        match end_of(worker_ends, id) {
+            None => line,
+            Some(end) => ReceiptLine {
+                outcome: end.stop_outcome(),
+                ms: 0,
+                ..line
+            },
+        }
+    });
     open.finished
         .iter()
         .cloned()

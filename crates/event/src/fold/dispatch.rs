@@ -9,7 +9,7 @@ use crate::body::subagent::{SubagentFailed, SubagentStarted};
 use crate::body::{Body, family};
 use crate::clock::Timestamp;
 use crate::code::{AgentErrorClass, CapBehavior, DispatchOutcome, SlotStatus, StepStatus};
-use crate::id::ToolUseId;
+use crate::id::{InvocationId, ToolUseId};
 
 /// A sub-agent that is running.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,12 +110,7 @@ impl DispatchState {
                 self.end(&end.tool_use_id, slot);
                 self.outcome(&end.sub_agent_id, outcome, end.latency_ms);
             }
-            Body::StatusEmitted(_) => {
-                let by = |agent: &&mut OpenAgent| actor.is_subagent(&agent.started.sub_agent_id);
-                if let Some(agent) = self.agents.iter_mut().find(by) {
-                    agent.status_events += 1;
-                }
-            }
+            Body::StatusEmitted(status) => self.count_status(actor, status.invocation_id),
             Body::DispatchTraced(_) => self.reported = true,
             family!(
                 Session
@@ -177,7 +172,8 @@ impl DispatchState {
             Ordering::Greater => CapBehavior::Over,
         };
         let traced = &mut self.traced;
-        traced.intent_count += requested;
+        // The intents of one response (001 3.3): a turn with several reports its largest.
+        traced.intent_count = traced.intent_count.max(requested);
         traced.cap = step.cap;
         traced.cap_behavior = traced.cap_behavior.max(behavior);
         traced.dropped.extend(step.dropped.iter().cloned());
@@ -185,6 +181,18 @@ impl DispatchState {
             started: step.clone(),
             ended: Vec::new(),
         });
+    }
+
+    /// Counts a status for the invocation that emitted it. The logs of older versions do not name
+    /// it: there the first running sub-agent with the name of `actor` is meant.
+    fn count_status(&mut self, actor: &Actor, invocation: Option<InvocationId>) {
+        let emitted = |agent: &&mut OpenAgent| match invocation {
+            Some(id) => agent.started.invocation_id == id,
+            None => actor.is_subagent(&agent.started.sub_agent_id),
+        };
+        if let Some(agent) = self.agents.iter_mut().find(emitted) {
+            agent.status_events += 1;
+        }
     }
 
     fn end(&mut self, tool: &ToolUseId, status: SlotStatus) {
@@ -217,7 +225,7 @@ mod tests {
     use super::*;
     use crate::body::status::StatusEmitted;
     use crate::body::subagent::SubagentContext;
-    use crate::id::{EpisodeId, InvocationId, Ulid};
+    use crate::id::{EpisodeId, Ulid};
 
     fn step(n: u32, expected: &[&str], dropped: &[&str]) -> Body {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
@@ -247,14 +255,33 @@ mod tests {
         let cases = [
             (vec![], (0, 0, CapBehavior::Within)),
             (vec![within.clone()], (1, 2, CapBehavior::Within)),
-            (vec![within.clone(), at.clone()], (3, 2, CapBehavior::At)),
-            (vec![over, at, within], (6, 2, CapBehavior::Over)),
+            (vec![within.clone(), at.clone()], (2, 2, CapBehavior::At)),
+            (vec![over, at, within], (3, 2, CapBehavior::Over)),
         ];
         for (steps, expected) in cases {
             let traced = told(&steps);
             let found = (traced.intent_count, traced.cap, traced.cap_behavior);
             assert_eq!(found, expected, "{steps:?}");
         }
+    }
+
+    #[test]
+    fn completed_step_is_no_longer_open() {
+        let mut dispatch = DispatchState::default();
+        let time = Timestamp::from_millis(1);
+        let completed = Body::PlanStepCompleted(StepCompleted {
+            plan_step_id: "step-1".into(),
+            status: StepStatus::Success,
+            slots: Vec::new(),
+        });
+        for body in [step(1, &["shop"], &[]), step(2, &["shop"], &[]), completed] {
+            dispatch.apply(time, &Actor::ORCHESTRATOR, &body);
+        }
+        let steps = dispatch.steps.iter();
+        let open: Vec<_> = steps
+            .map(|step| step.started.plan_step_id.as_str())
+            .collect();
+        assert_eq!(open, ["step-2"]);
     }
 
     #[test]
@@ -308,28 +335,44 @@ mod tests {
         })
     }
 
-    #[test]
-    fn status_counts_for_its_emitting_sub_agent() {
+    /// The statuses that `emitted` counts for sub-agents with these names, in their order.
+    fn counted(names: &[&str], emitted: &[(Actor, Option<InvocationId>)]) -> Vec<u32> {
         let mut dispatch = DispatchState::default();
         let time = Timestamp::from_millis(1);
-        for (n, id) in [(1, "shop"), (2, "rewards")] {
-            let started = started(id, ToolUseId(Ulid(n)));
+        for (name, n) in names.iter().zip(1..) {
+            let started = started(name, ToolUseId(Ulid(n)));
             dispatch.apply(time, &Actor::ORCHESTRATOR, &started);
         }
-        let status = Body::StatusEmitted(StatusEmitted {
-            event_id: "searching".into(),
-            message: String::new(),
-        });
-        for actor in [
-            Actor::subagent("rewards"),
-            Actor::ORCHESTRATOR,
-            Actor::subagent("rewards"),
-            Actor::tool("shop"),
-        ] {
-            dispatch.apply(time, &actor, &status);
+        for (actor, invocation_id) in emitted {
+            let status = Body::StatusEmitted(StatusEmitted {
+                event_id: "searching".into(),
+                message: String::new(),
+                invocation_id: *invocation_id,
+            });
+            dispatch.apply(time, actor, &status);
         }
         let failed = dispatch.closing_agents(AgentErrorClass::Internal, time);
-        let counts: Vec<_> = failed.iter().map(|f| f.status_events).collect();
-        assert_eq!(counts, [0, 2]);
+        failed.iter().map(|f| f.status_events).collect()
+    }
+
+    #[test]
+    fn status_counts_for_its_emitting_sub_agent() {
+        let emitted = [
+            (Actor::subagent("rewards"), None),
+            (Actor::ORCHESTRATOR, None),
+            (Actor::subagent("rewards"), None),
+            (Actor::tool("shop"), None),
+        ];
+        assert_eq!(counted(&["shop", "rewards"], &emitted), [0, 2]);
+    }
+
+    #[test]
+    fn status_counts_for_its_invocation_among_those_of_one_sub_agent() {
+        let shop = |n| (Actor::subagent("shop"), Some(InvocationId(Ulid(n))));
+        let emitted = [shop(2), shop(1), shop(2), shop(2), shop(9)];
+        assert_eq!(counted(&["shop", "shop"], &emitted), [1, 3]);
+        // A log of an older version.
+        let unnamed = vec![(Actor::subagent("shop"), None); 2];
+        assert_eq!(counted(&["shop", "shop"], &unnamed), [2, 0]);
     }
 }

@@ -26,3 +26,36 @@ fn depth(value: &Value) -> usize {
 pub fn parse_input(raw: &str) -> Value {
     read_input(raw).unwrap_or_else(|| Value::Object(Map::new()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    // S3-072
+    #[test]
+    fn input_is_an_object_or_empty() {
+        assert_eq!(read_input(r#"{"a": [1]}"#), Some(json!({"a": [1]})));
+        assert_eq!(read_input(" \n"), Some(json!({})));
+        for broken in ["{\"a\": ", "[1]", "7", "null", "{} {}"] {
+            assert_eq!(read_input(broken), None, "{broken}");
+            assert_eq!(parse_input(broken), json!({}), "{broken}");
+        }
+        assert_eq!(parse_input(r#"{"a": 1}"#), json!({"a": 1}));
+    }
+
+    #[test]
+    fn input_nests_up_to_its_limit() {
+        // Arrays and objects in turn, `levels` of them.
+        let nested = |levels: usize| {
+            let inner = (1..levels).fold("0".to_owned(), |inner, level| match level % 2 {
+                0 => format!("{{\"a\":{inner}}}"),
+                _ => format!("[{inner},0]"),
+            });
+            format!("{{\"a\":{inner},\"b\":0}}")
+        };
+        assert!(read_input(&nested(INPUT_DEPTH_MAX)).is_some());
+        assert!(read_input(&nested(INPUT_DEPTH_MAX + 1)).is_none());
+        assert_eq!(parse_input(&nested(INPUT_DEPTH_MAX + 1)), json!({}));
+    }
+}

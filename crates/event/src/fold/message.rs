@@ -223,6 +223,11 @@ impl MessageFold {
         texts.map(|block| block.grown().len() as u64).sum()
     }
 
+    /// Bytes of all blocks so far: text, reasoning and raw tool inputs.
+    pub fn grown_bytes(&self) -> usize {
+        self.blocks.iter().map(|block| block.grown().len()).sum()
+    }
+
     /// The message as clients see it while it streams.
     pub fn in_progress(&self, session_id: SessionId) -> Message {
         Message {
@@ -350,3 +355,6 @@ impl MessageFold {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

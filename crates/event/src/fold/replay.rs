@@ -33,6 +33,8 @@ pub enum FinishedReplay {
     Ends,
     /// Everything, for wires whose text is in the deltas alone.
     Deltas,
+    /// Everything, and each delta as it was sent: for counts of what a client has not received.
+    EachDelta,
 }
 
 /// A range of a replay: one page of the way from a client's cursor to a fixed position.
@@ -63,6 +65,7 @@ pub fn events(
         timestamp,
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     };
     let inside = |at: Position| range.from < at && at <= range.to;
@@ -76,8 +79,11 @@ pub fn events(
         out.push(event(message.started, message.started_at, start));
     }
     let end = message.completed.filter(|&(at, ..)| at <= range.upto);
-    if end.is_none() || message.started <= range.since || missed == FinishedReplay::Deltas {
-        deltas(message, &inside, |at, time, body| {
+    if end.is_none() || message.started <= range.since || missed != FinishedReplay::Ends {
+        let joins = |last: &DeltaCut, next: &DeltaCut| {
+            missed != FinishedReplay::EachDelta && joins(last, next)
+        };
+        deltas(message, &inside, &joins, |at, time, body| {
             out.push(event(at, time, body))
         });
     }
@@ -93,6 +99,7 @@ pub fn events(
 fn deltas(
     message: &MessageFold,
     inside: &dyn Fn(Position) -> bool,
+    joins: &dyn Fn(&DeltaCut, &DeltaCut) -> bool,
     mut push: impl FnMut(Position, Timestamp, Body),
 ) {
     // The length of each block's text before the range or the current run.
@@ -194,3 +201,6 @@ fn delta(message: &MessageFold, cut: &DeltaCut, from: usize) -> Option<Body> {
         ) => return None,
     })
 }
+
+#[cfg(test)]
+mod tests;

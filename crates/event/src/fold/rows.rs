@@ -79,8 +79,12 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             vec![cost, call_ended(call.call_id, end)]
         }
         Body::LlmCallFailed(call) => {
-            let end = ModelCallEnd::Failed(call.error_class);
-            vec![call_ended(call.call_id, end)]
+            let (error_class, usage) = (call.error_class, call.usage);
+            let end = ModelCallEnd::Failed { error_class, usage };
+            // A call that failed or was stopped is paid for as well.
+            let cost = (usage.cost_usd > 0.0).then_some(RowChange::CostAdd(usage.cost_usd));
+            let end = call_ended(call.call_id, end);
+            cost.into_iter().chain([end]).collect()
         }
         Body::ToolCalled(t) => tool(t.tool_use_id, &t.tool_name, t.tool_type, ToolState::Running),
         Body::ToolCompleted(t) => tool(
@@ -91,7 +95,7 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
         ),
         Body::ToolFailed(t) => {
             let status = match t.error_class {
-                ToolErrorClass::Cancelled => ToolState::Cancelled,
+                ToolErrorClass::Cancelled | ToolErrorClass::NotExecuted => ToolState::Cancelled,
                 ToolErrorClass::Timeout
                 | ToolErrorClass::EnvelopeError
                 | ToolErrorClass::PrincipalMismatch
@@ -124,6 +128,7 @@ mod tests {
     use crate::body::routing::PolicyReloaded;
     use crate::body::status::StatusEmitted;
     use crate::code::{CallPurpose, LlmErrorClass};
+    use crate::content::TokenUsage;
     use crate::id::Ulid;
 
     #[test]
@@ -132,6 +137,7 @@ mod tests {
             let body = Body::StatusEmitted(StatusEmitted {
                 event_id: event_id.into(),
                 message: String::new(),
+                invocation_id: None,
             });
             rows(Some(TurnId(Ulid(1))), &Actor::ORCHESTRATOR, &body)
         };
@@ -165,13 +171,34 @@ mod tests {
             message_id: None,
             content_sha256: None,
             error_class: LlmErrorClass::RateLimited,
+            usage: TokenUsage::default(),
         });
-        let expected = RowChange::CallEnded {
+        let end = |usage| RowChange::CallEnded {
             call_id,
-            end: ModelCallEnd::Failed(LlmErrorClass::RateLimited),
+            end: ModelCallEnd::Failed {
+                error_class: LlmErrorClass::RateLimited,
+                usage,
+            },
             provider_response_id: None,
         };
+        let expected = end(TokenUsage::default());
         assert_eq!(rows(Some(turn), &shop, &failed), [expected]);
+        let usage = TokenUsage {
+            input_tokens: 7,
+            total_tokens: 7,
+            cost_usd: 0.5,
+            estimated: true,
+            ..TokenUsage::default()
+        };
+        let stopped = Body::LlmCallFailed(CallFailed {
+            call_id,
+            message_id: None,
+            content_sha256: None,
+            error_class: LlmErrorClass::RateLimited,
+            usage,
+        });
+        let expected = [RowChange::CostAdd(0.5), end(usage)];
+        assert_eq!(rows(Some(turn), &shop, &stopped), expected);
     }
 
     // S3-104

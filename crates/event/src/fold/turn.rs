@@ -1,15 +1,16 @@
 //! The open work of a turn: model calls, the streaming message, tools, workers, and the usage so far.
 
 use crate::actor::{Actor, ActorKind};
+use crate::body::approval::ApprovalRequested;
 use crate::body::turn::{CancelRequested, ReceiptLine};
 use crate::body::{Body, family};
 use crate::clock::Timestamp;
-use crate::code::{FailureMode, Phase, ReceiptKind, StopOutcome, ToolType};
+use crate::code::{Phase, ReceiptKind, StopOutcome, ToolType};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::fold::checkpoint::MessageCheckpoint;
 use crate::fold::dispatch::DispatchState;
 use crate::fold::message::MessageFold;
-use crate::id::{ApprovalId, CallId, SessionId, ToolUseId, TurnId};
+use crate::id::{CallId, InvocationId, SessionId, ToolUseId, TurnId};
 use crate::position::Position;
 
 /// A tool use that the model requested and that has not ended.
@@ -28,6 +29,11 @@ pub struct OpenCall {
     pub id: CallId,
     /// The agent that calls.
     pub actor: Actor,
+    pub model: String,
+    /// What the call has used so far, as [`EventEmitter::report_usage`] was told.
+    ///
+    /// [`EventEmitter::report_usage`]: crate::port::EventEmitter::report_usage
+    pub usage: TokenUsage,
 }
 
 /// A worker that is running.
@@ -57,16 +63,18 @@ pub struct OpenTurn {
     /// Tool uses that wait for approval; they outlive the turn.
     pub waiting: Vec<ToolUseId>,
     /// The approval requests; a turn that does not end as paused withdraws them.
-    pub approvals: Vec<ApprovalId>,
+    pub approvals: Vec<ApprovalRequested>,
     pub delegates: Vec<OpenDelegate>,
     /// The [`DispatchState`]: sub-agents and steps.
     pub dispatch: DispatchState,
-    /// The usage of the completed calls.
+    /// The usage of the calls that ended.
     pub usage: TokenUsage,
     /// The cancel request and its time, if one was accepted.
     pub cancel: Option<(CancelRequested, Timestamp)>,
     /// Receipt lines of work that ended by itself after the cancel.
     pub finished: Vec<ReceiptLine>,
+    /// For a turn that a crash cut off in a model call: the last event whose text is stored.
+    pub kept_until: Option<Position>,
 }
 
 impl OpenTurn {
@@ -86,6 +94,7 @@ impl OpenTurn {
             usage: TokenUsage::default(),
             cancel: None,
             finished: Vec::new(),
+            kept_until: None,
         }
     }
 
@@ -99,16 +108,17 @@ impl OpenTurn {
                 self.in_call.push(OpenCall {
                     id: call.call_id,
                     actor: actor.clone(),
+                    model: call.model.clone(),
+                    usage: TokenUsage::default(),
                 });
             }
             Body::LlmCallCompleted(call) => {
                 self.usage = self.usage.plus(call.usage);
-                self.in_call.retain(|open| open.id != call.call_id);
-                self.finish(ReceiptKind::Llm, call.call_id.to_string(), time);
+                self.end_call(call.call_id, time);
             }
             Body::LlmCallFailed(call) => {
-                self.finish(ReceiptKind::Llm, call.call_id.to_string(), time);
-                self.in_call.retain(|open| open.id != call.call_id);
+                self.usage = self.usage.plus(call.usage);
+                self.end_call(call.call_id, time);
                 // A sub-agent's call writes no message that streams.
                 if actor.kind() != ActorKind::Subagent {
                     self.message = None;
@@ -154,10 +164,10 @@ impl OpenTurn {
             Body::ToolCompleted(tool) => self.end_tool(tool.tool_use_id, time),
             Body::ToolFailed(tool) => self.end_tool(tool.tool_use_id, time),
             Body::SubagentCompleted(end) => {
-                self.finish(ReceiptKind::Subagent, end.sub_agent_id.clone(), time);
+                self.end_agent(end.invocation_id, &end.sub_agent_id, time);
             }
             Body::SubagentFailed(end) => {
-                self.finish(ReceiptKind::Subagent, end.sub_agent_id.clone(), time);
+                self.end_agent(end.invocation_id, &end.sub_agent_id, time);
             }
             Body::DelegateStarted(worker) => self.delegates.push(OpenDelegate {
                 worker_session_id: worker.worker_session_id,
@@ -168,15 +178,11 @@ impl OpenTurn {
                 self.end_delegate(end.worker_session_id, StopOutcome::Finished, time);
             }
             Body::DelegateFailed(end) => {
-                let outcome = match end.failure_mode {
-                    FailureMode::CancelledByUser => StopOutcome::Stopped,
-                    FailureMode::Timeout | FailureMode::Error => StopOutcome::Finished,
-                };
-                self.end_delegate(end.worker_session_id, outcome, time);
+                self.end_delegate(end.worker_session_id, end.stop_outcome(), time);
             }
             Body::ApprovalRequested(question) => {
                 self.waiting.push(question.tool_use_id);
-                self.approvals.push(question.approval_id);
+                self.approvals.push(question.clone());
             }
             // A resumed turn requests the tools of the paused turn again.
             Body::TurnStarted(start) => {
@@ -196,14 +202,48 @@ impl OpenTurn {
         }
     }
 
+    fn end_call(&mut self, id: CallId, time: Timestamp) {
+        let ended = self.in_call.iter().position(|call| call.id == id);
+        let model = ended.map(|index| self.in_call.remove(index).model);
+        let subject = (ReceiptKind::Llm, id.to_string(), model.unwrap_or_default());
+        self.end(subject, StopOutcome::Finished, time);
+    }
+
     fn end_tool(&mut self, id: ToolUseId, time: Timestamp) {
+        let name = self.tool_name(id);
         self.tools.retain(|tool| tool.id != id);
-        self.finish(ReceiptKind::Tool, id.to_string(), time);
+        let subject = (ReceiptKind::Tool, id.to_string(), name);
+        self.end(subject, StopOutcome::Finished, time);
+    }
+
+    fn end_agent(&mut self, id: InvocationId, sub_agent_id: &str, time: Timestamp) {
+        let name = sub_agent_id.to_owned();
+        let subject = (ReceiptKind::Subagent, id.to_string(), name);
+        self.end(subject, StopOutcome::Finished, time);
     }
 
     fn end_delegate(&mut self, id: SessionId, outcome: StopOutcome, time: Timestamp) {
+        let mut delegates = self.delegates.iter();
+        let ended = delegates.find(|open| open.worker_session_id == id);
+        let name = ended.map(|open| self.tool_name(open.tool_use_id));
         self.delegates.retain(|open| open.worker_session_id != id);
-        self.end(ReceiptKind::Worker, id.to_string(), outcome, time);
+        let subject = (
+            ReceiptKind::Worker,
+            id.to_string(),
+            name.unwrap_or_default(),
+        );
+        self.end(subject, outcome, time);
+    }
+
+    /// The name of a tool that is open or has ended after the cancel; empty for any other.
+    pub fn tool_name(&self, id: ToolUseId) -> String {
+        if let Some(open) = self.tools.iter().find(|tool| tool.id == id) {
+            return open.name.clone();
+        }
+        let id = id.to_string();
+        let mut lines = self.finished.iter();
+        let ended = lines.find(|line| line.kind == ReceiptKind::Tool && line.id == id);
+        ended.map(|line| line.name.clone()).unwrap_or_default()
     }
 
     /// True if the turn may end as its producer says: only tools that wait for approval are open.
@@ -219,20 +259,29 @@ impl OpenTurn {
             && self.dispatch.steps.is_empty()
     }
 
-    /// Adds work that ended by itself after the cancel to the receipt.
-    fn finish(&mut self, kind: ReceiptKind, id: String, time: Timestamp) {
-        self.end(kind, id, StopOutcome::Finished, time);
-    }
-
-    fn end(&mut self, kind: ReceiptKind, id: String, outcome: StopOutcome, time: Timestamp) {
+    /// Adds work that ended after the cancel to the receipt, by kind, id and name.
+    fn end(
+        &mut self,
+        (kind, id, name): (ReceiptKind, String, String),
+        outcome: StopOutcome,
+        time: Timestamp,
+    ) {
         if let Some((_, requested_at)) = self.cancel {
             self.finished.push(ReceiptLine {
                 kind,
                 id,
+                name,
                 outcome,
                 ms: time.ms_since(requested_at),
             });
         }
+    }
+
+    /// The usage so far of the call that streams the [`message`](Self::message).
+    pub(super) fn speaking_usage(&self) -> TokenUsage {
+        let mut calls = self.in_call.iter();
+        let speaking = calls.find(|call| call.actor.kind() != ActorKind::Subagent);
+        speaking.map_or_else(TokenUsage::default, |call| call.usage)
     }
 
     /// The current phase, as the cancel cases distinguish them.
@@ -264,3 +313,6 @@ fn pending(block: &ContentBlock) -> Option<OpenTool> {
         called: false,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,8 @@ impl Actor {
     pub const ORCHESTRATOR: Self = Self::unnamed(ActorKind::Orchestrator);
     /// The server, without an agent.
     pub const SYSTEM: Self = Self::unnamed(ActorKind::System);
+    /// Every worker, as a pattern of a filter.
+    pub const WORKER: Self = Self::unnamed(ActorKind::Worker);
 
     const fn unnamed(kind: ActorKind) -> Self {
         Self { kind, name: None }
@@ -91,6 +93,11 @@ impl Actor {
     /// True for the sub-agent with the id `id`.
     pub fn is_subagent(&self, id: &str) -> bool {
         self.kind == ActorKind::Subagent && self.name.as_deref() == Some(id)
+    }
+
+    /// The id of the sub-agent; `None` for other kinds.
+    pub fn sub_agent(&self) -> Option<&str> {
+        self.name().filter(|_| self.kind == ActorKind::Subagent)
     }
 
     /// The worker that runs in `session`.
@@ -161,7 +168,7 @@ text_serde!(Actor, "Actor", {
 mod tests {
     use super::*;
 
-    //
+    // R-09, D-36
     #[test]
     fn actor_filter_matches_exactly_or_by_kind() {
         let shop: Actor = "subagent:shop".parse().expect("an actor");

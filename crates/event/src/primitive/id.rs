@@ -149,6 +149,14 @@ id!(/// An approval request.
 id!(/// A group of turns that belong together; one per session unless rotated.
     EpisodeId, "ep_", "episode id");
 
+impl TurnId {
+    /// The trace id of a turn whose caller sent none: the id of the turn in hexadecimal, which is
+    /// the form of a W3C trace id.
+    pub fn trace_id(self) -> String {
+        format!("{:032x}", self.0.0)
+    }
+}
+
 impl From<TurnId> for ResponseId {
     fn from(turn: TurnId) -> Self {
         Self(turn.0)

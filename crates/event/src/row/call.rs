@@ -23,7 +23,7 @@ pub struct LlmCallRow {
     pub error_class: Option<LlmErrorClass>,
     /// The stop reason of a completed call.
     pub stop_reason: Option<StopReason>,
-    /// The usage of a completed call.
+    /// The usage of a call that ended; `None` while it runs, or if it failed and used nothing.
     pub usage: Option<TokenUsage>,
     /// The provider's id of the answer, if it sent one.
     pub provider_response_id: Option<String>,
@@ -39,5 +39,8 @@ pub enum ModelCallEnd {
         usage: TokenUsage,
     },
     /// The call failed or was cancelled.
-    Failed(LlmErrorClass),
+    Failed {
+        error_class: LlmErrorClass,
+        usage: TokenUsage,
+    },
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::time::Duration;
 
 use bytes::Bytes;
 use turnwire_event::body::feedback::FeedbackRecorded;
@@ -60,6 +61,12 @@ fn ring_within(events: usize, budget: &Arc<RingBudget>) -> Arc<Ring<Count>> {
         WakePump::start(),
         budget.clone(),
     )
+}
+
+/// A wake-up that is lost fails the test instead of hanging it.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(Duration::from_secs(30), future).await;
+    waited.expect("a wake-up within 30 s")
 }
 
 fn publish(ring: &Ring<Count>, seqs: std::ops::RangeInclusive<u64>) {
@@ -152,6 +159,28 @@ async fn filter_selects_frames_within_a_run() {
     );
 }
 
+#[tokio::test]
+async fn passing_events_are_counted_with_those_that_left_the_ring() {
+    let ring = ring(4);
+    publish(&ring, 1..=2);
+    let mut other = event(3);
+    other.head.kind = EventType::TextDelta;
+    ring.publish(&mut vec![other]);
+    let feedback = EventFilter::of(TypeSet::EMPTY.with(EventType::FeedbackRecorded));
+    assert_eq!(ring.count_passing(0, &feedback), (2, 3));
+    assert_eq!(
+        ring.count_passing(2, &feedback),
+        (0, 3),
+        "hidden by the filter"
+    );
+    assert_eq!(ring.count_passing(0, &EventFilter::full()), (3, 3));
+    // Of ten events the ring has four; what the six were is not known any more.
+    publish(&ring, 4..=10);
+    assert_eq!(ring.count_passing(3, &feedback), (7, 10));
+    assert_eq!(ring.count_passing(8, &feedback), (2, 10));
+    assert_eq!(ring.count_passing(10, &feedback), (0, 10));
+}
+
 // S1-055
 #[tokio::test]
 async fn suppressed_events_need_include_suppressed() {
@@ -213,7 +242,28 @@ async fn published_events_wake_every_waiter() {
     }
     let expected: String = (1..=20).map(|seq| format!("<{seq}>")).collect();
     for viewer in viewers {
-        assert_eq!(viewer.await.expect("a viewer"), expected);
+        assert_eq!(in_time(viewer).await.expect("a viewer"), expected);
+    }
+}
+
+// Up to `DIRECT_WAKES_MAX` waiters are woken by the publisher itself.
+#[tokio::test]
+async fn published_event_wakes_a_few_waiters_directly() {
+    let ring = ring(100);
+    let waiters: Vec<_> = (0..DIRECT_WAKES_MAX)
+        .map(|_| {
+            let (ring, waker) = (ring.clone(), Arc::new(AtomicWaker::new()));
+            let seat = ring.register(waker.clone());
+            tokio::spawn(async move {
+                poll_fn(|cx| ring.poll_readable(&waker, 0, cx)).await;
+                drop(seat);
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    publish(&ring, 1..=1);
+    for waiter in waiters {
+        in_time(waiter).await.expect("a waiter");
     }
 }
 
@@ -228,10 +278,7 @@ async fn closing_wakes_waiters_and_keeps_first_reason() {
     tokio::task::yield_now().await;
     ring.close(RingClosed::Deleted);
     ring.close(RingClosed::Quarantined);
-    tokio::time::timeout(std::time::Duration::from_secs(5), news)
-        .await
-        .expect("told")
-        .expect("the task");
+    in_time(news).await.expect("the task");
     assert_eq!(ring.close_reason(), Some(RingClosed::Deleted));
 }
 
@@ -377,8 +424,11 @@ async fn task_sweeps_when_publishers_pass_the_threshold() {
     let budget = RingBudget::start(400_000);
     let ring = ring_within(100, &budget);
     ring.publish(&mut (1..=35).map(long_event).collect());
-    while budget.used() > 200_000 {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    in_time(async {
+        while budget.used() > 200_000 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
     assert_eq!(ring.weight(), 0);
 }

@@ -42,6 +42,8 @@ pub(crate) struct SequencerState {
     /// True while the sequencer is in the writer's queue.
     pub(crate) queued: bool,
     pub(crate) outbox: Outbox,
+    /// True after `session.closed`, the last event of a session.
+    is_last_placed: bool,
     closed: bool,
 }
 
@@ -63,12 +65,18 @@ impl SequencerState {
             rows: Vec::new(),
             queued: false,
             outbox: Outbox::default(),
+            is_last_placed: false,
             closed: false,
         }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// True if the session takes no more events and rows.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.closed || self.is_last_placed
     }
 
     pub(crate) fn close(&mut self) {
@@ -96,17 +104,17 @@ impl SequencerState {
 
     /// Checks that the turns of the events allow them, one after the other. Changes nothing.
     pub(crate) fn admit(&self, drafts: &[EventDraft]) -> Result<(), SequencerError> {
-        if self.closed {
+        if self.is_sealed() {
             return Err(SequencerError::Closed);
         }
-        // The state of the last turn after the events of this call.
-        let mut changed: Option<(TurnId, Option<OpenTurnState>)> = None;
+        // The states of turns that the events of this call change; most events change none.
+        let mut changed: Vec<(TurnId, Option<OpenTurnState>)> = Vec::new();
         for draft in drafts {
             let Some(turn) = draft.turn else { continue };
             let kind = draft.body.kind();
-            let current = match changed {
-                Some((id, state)) if id == turn => state,
-                _ => self.turns.get(&turn).copied(),
+            let current = match changed.iter().rev().find(|(id, _)| *id == turn) {
+                Some((_, state)) => *state,
+                None => self.turns.get(&turn).copied(),
             };
             let next = match (kind, current) {
                 (EventType::TurnStarted, None) => Some(OpenTurnState::Running),
@@ -126,7 +134,9 @@ impl SequencerState {
                 (kind, Some(_)) if kind.is_terminal() => None,
                 (_, current) => current,
             };
-            changed = Some((turn, next));
+            if next != current {
+                changed.push((turn, next));
+            }
         }
         Ok(())
     }
@@ -162,6 +172,7 @@ impl SequencerState {
         if let Some(turn) = draft.turn {
             self.update_turn(turn, kind);
         }
+        self.is_last_placed |= kind == EventType::SessionClosed;
         let persisted = kind.is_persisted();
         if persisted {
             self.seq = self.seq.next();
@@ -181,6 +192,7 @@ impl SequencerState {
             // Transient events are replayed from the message row, which has no trace.
             trace: draft.trace.as_deref().filter(|_| persisted),
             render: draft.render.as_ref(),
+            sub_agent_id: draft.sub_agent_id.as_deref(),
         }
         .write(&draft.payload, &mut bytes);
         let bytes = Bytes::from(bytes);

@@ -1,12 +1,13 @@
 //! The sequencer over a log that commits on permit: order, gates, turn states, refusals.
 
+use std::sync::atomic::AtomicI64;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::body::stream::{MessageComplete, TextDelta};
-use turnwire_event::body::turn::{CancelRequested, TurnCompleted};
-use turnwire_event::code::TurnStatus;
+use turnwire_event::body::turn::{CancelRequested, PartialMessage, TurnCancelled, TurnCompleted};
+use turnwire_event::code::{CancelCode, Phase, TurnStatus};
 use turnwire_event::{EventType, MessageId, StopReason, TokenUsage, Ulid};
 
 use super::*;
@@ -22,6 +23,7 @@ use crate::selection::{EventSelection, ReadLimits};
 struct PermitLog {
     permits: Mutex<mpsc::Receiver<Result<(), AppendError>>>,
     written: Mutex<Vec<Seq>>,
+    times: Mutex<Vec<Timestamp>>,
 }
 
 #[rustfmt::skip]
@@ -29,6 +31,7 @@ impl Log for PermitLog {
     fn append(&self, batch: &[SessionAppend]) -> Result<(), AppendError> {
         self.permits.lock().recv_timeout(Duration::from_secs(10)).expect("a permit")?;
         self.written.lock().extend(batch.iter().flat_map(|a| a.records.iter().map(|r| r.seq)));
+        self.times.lock().extend(batch.iter().flat_map(|a| a.records.iter().map(|r| r.time)));
         Ok(())
     }
     fn read(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection, _: ReadLimits) -> Result<EventBatch, ReadError> { Ok(EventBatch { events: Vec::new(), end: Seq(0) }) }
@@ -43,24 +46,31 @@ impl Log for PermitLog {
 #[derive(Default)]
 struct RecordingSink {
     positions: Mutex<Vec<String>>,
+    /// The timestamps that clients read in the events' JSON, and those beside the JSON.
+    times: Mutex<Vec<(String, String)>>,
     quarantined: AtomicBool,
 }
 
 impl EventSink for RecordingSink {
     fn publish(&self, events: &mut Vec<ReleasedEvent>) {
-        let positions = events.drain(..).map(|event| event.head.position);
         let mut published = self.positions.lock();
-        published.extend(positions.map(|position| position.to_string()));
+        for event in events.drain(..) {
+            published.push(event.head.position.to_string());
+            let json: serde_json::Value = serde_json::from_slice(&event.bytes).expect("JSON");
+            let written = json["timestamp"].as_str().expect("a timestamp").to_owned();
+            self.times.lock().push((written, event.time.to_string()));
+        }
     }
     fn quarantined(&self) {
         self.quarantined.store(true, Ordering::Release);
     }
 }
 
-struct FrozenClock;
-impl Clock for FrozenClock {
+/// A clock that shows the time it was set to, in milliseconds.
+struct ManualClock(AtomicI64);
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_000)
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
     }
 }
 
@@ -69,15 +79,22 @@ struct Harness {
     sequencer: Arc<Sequencer>,
     sink: Arc<RecordingSink>,
     log: Arc<PermitLog>,
+    clock: Arc<ManualClock>,
     permit: mpsc::Sender<Result<(), AppendError>>,
 }
 
 impl Harness {
     fn new() -> Self {
+        Self::with_tail(Timestamp::from_millis(0))
+    }
+
+    /// Over a log whose newest event is of `time`.
+    fn with_tail(time: Timestamp) -> Self {
         let (permit, permits) = mpsc::channel();
         let log = Arc::new(PermitLog {
             permits: Mutex::new(permits),
             written: Mutex::default(),
+            times: Mutex::default(),
         });
         let reserve = DiskReserve::new(
             std::env::temp_dir().join(format!("turnwire-reserve-{}", std::process::id())),
@@ -87,23 +104,18 @@ impl Harness {
         let writer = LogWriter::start(log.clone(), reserve, fatal).expect("a writer");
         let sink = Arc::new(RecordingSink::default());
         let session = SessionId(Ulid(1));
-        let tail = LogTail::first(session, Timestamp::from_millis(0));
+        let tail = LogTail::first(session, time);
         let bounds = OutboxBounds {
             events: 4,
             bytes: 1 << 20,
         };
-        let sequencer = Sequencer::open(
-            session,
-            tail,
-            bounds,
-            Arc::new(FrozenClock),
-            writer,
-            sink.clone(),
-        );
+        let clock = Arc::new(ManualClock(AtomicI64::new(1_000)));
+        let sequencer = Sequencer::open(session, tail, bounds, clock.clone(), writer, sink.clone());
         Self {
             sequencer,
             sink,
             log,
+            clock,
             permit,
         }
     }
@@ -120,6 +132,14 @@ impl Harness {
 
     fn published(&self) -> Vec<String> {
         self.sink.positions.lock().clone()
+    }
+
+    /// Emits events in one call, at `millis` of the clock.
+    fn emit_at(&self, millis: i64, bodies: Vec<Body>) -> Result<(), SequencerError> {
+        self.clock.0.store(millis, Ordering::Relaxed);
+        let drafts = bodies.into_iter().map(draft).collect();
+        let emitted = self.sequencer.emit(drafts, OutboxRoom::Reserved);
+        emitted.map(|_| ())
     }
 
     fn wait_until(&self, condition: impl Fn() -> bool) {
@@ -177,6 +197,21 @@ fn completed() -> Body {
         error: None,
         reason: None,
         partial: None,
+        paused: None,
+    })
+}
+
+fn cancelled() -> Body {
+    Body::TurnCancelled(TurnCancelled {
+        reason: "x".into(),
+        code: CancelCode::RequestCancelled,
+        phase: Phase::Llm,
+        partial: PartialMessage {
+            message_id: None,
+            bytes: 0,
+            kept_until: None,
+        },
+        receipt: Vec::new(),
     })
 }
 
@@ -187,6 +222,7 @@ fn cancel() -> Body {
     })
 }
 
+// I-02
 #[test]
 fn events_are_released_in_order_after_their_commit() {
     let harness = Harness::new();
@@ -284,6 +320,90 @@ fn law_1_turn_accepts_no_event_after_its_terminal() {
     harness.allow_commit();
 }
 
+// S1-119, I-01
+#[test]
+fn second_terminal_in_one_call_is_refused_with_the_call() {
+    let terminals: [fn() -> Body; 2] = [completed, cancelled];
+    for first in terminals {
+        for second in terminals {
+            let harness = Harness::new();
+            harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+            let before = harness.sequencer.last();
+            let both = harness.emit_at(1_000, vec![delta(), first(), second()]);
+            assert_eq!(both, Err(SequencerError::Ended));
+            assert_eq!(harness.sequencer.last(), before, "all or none");
+            // The turn is still open, and ends once.
+            assert_eq!(harness.emit_at(1_000, vec![first()]), Ok(()));
+            let late = harness.emit_at(1_000, vec![second()]);
+            assert_eq!(late, Err(SequencerError::Ended));
+            harness.allow_commit();
+        }
+    }
+}
+
+// S1-119, I-01
+#[test]
+fn terminals_of_two_turns_in_one_call_end_each_once() {
+    let harness = Harness::new();
+    let other = TurnId(Ulid(8));
+    let of = |turn, body| EventDraft::new(Some(turn), Actor::SYSTEM, body);
+    for turn in [TURN, other] {
+        harness.sequencer.resume_turn(turn, false, Sub::LAST.0);
+    }
+    let emit = |drafts| harness.sequencer.emit(drafts, OutboxRoom::Reserved);
+    let thrice = vec![
+        of(TURN, completed()),
+        of(other, completed()),
+        of(TURN, completed()),
+    ];
+    assert_eq!(emit(thrice).err(), Some(SequencerError::Ended));
+    let after_a_cancel = vec![
+        of(TURN, cancel()),
+        of(other, delta()),
+        of(TURN, completed()),
+    ];
+    let refused = emit(after_a_cancel).err();
+    assert_eq!(refused, Some(SequencerError::Cancelled));
+    let each = vec![of(TURN, completed()), of(other, completed())];
+    assert!(emit(each).is_ok());
+    harness.allow_commit();
+}
+
+// S1-009
+#[test]
+fn timestamps_do_not_decrease_when_the_clock_is_set_back() {
+    let harness = Harness::new();
+    harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+    for millis in [5_000, 3_000, 4_999, 5_001] {
+        let emitted = harness.emit_at(millis, vec![delta(), note()]);
+        assert_eq!(emitted, Ok(()));
+        harness.allow_commit();
+    }
+    harness.wait_until(|| harness.published().len() == 8);
+    let text = |millis| Timestamp::from_millis(millis).to_string();
+    let expected: Vec<(String, String)> = [5_000, 5_000, 5_000, 5_001]
+        .into_iter()
+        .flat_map(|millis| [millis; 2])
+        .map(|millis| (text(millis), text(millis)))
+        .collect();
+    assert_eq!(*harness.sink.times.lock(), expected);
+    assert_eq!(
+        *harness.log.times.lock(),
+        [5_000, 5_000, 5_000, 5_001].map(Timestamp::from_millis),
+        "the column of the log"
+    );
+}
+
+// S1-009
+#[test]
+fn timestamps_continue_from_the_stored_tail() {
+    let harness = Harness::with_tail(Timestamp::from_millis(9_000));
+    harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+    assert_eq!(harness.emit_at(1_000, vec![delta()]), Ok(()));
+    let tail = Timestamp::from_millis(9_000).to_string();
+    assert_eq!(*harness.sink.times.lock(), [(tail.clone(), tail)]);
+}
+
 #[test]
 fn law_8_cancelling_turn_starts_nothing_and_does_not_complete() {
     let harness = Harness::new();
@@ -344,6 +464,12 @@ fn full_outbox_refuses_bounded_and_accepts_reserved() {
     assert!(!harness.sequencer.is_full());
 }
 
+/// A notification that is lost fails the test instead of hanging it.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(Duration::from_secs(30), future).await;
+    waited.expect("a notification within 30 s")
+}
+
 #[tokio::test]
 async fn rows_without_an_event_are_stored_with_their_batch() {
     let harness = Harness::new();
@@ -357,16 +483,20 @@ async fn rows_without_an_event_are_stored_with_their_batch() {
     assert!(wait_briefly(first).await.is_err(), "not durable yet");
     assert!(!harness.sequencer.is_settled());
     harness.allow_commit();
-    harness.sequencer.stored(first).await.expect("durable");
+    in_time(harness.sequencer.stored(first))
+        .await
+        .expect("durable");
     harness.wait_until(|| harness.sequencer.is_settled());
     let (_, second) = harness.sequencer.put(row()).expect("accepted");
     assert!(wait_briefly(second).await.is_err(), "another batch");
     harness.allow_commit();
-    harness.sequencer.stored(second).await.expect("durable");
+    in_time(harness.sequencer.stored(second))
+        .await
+        .expect("durable");
     let (_, dropped) = harness.sequencer.put(row()).expect("accepted");
     harness.sequencer.close();
     assert_eq!(
-        harness.sequencer.stored(dropped).await,
+        in_time(harness.sequencer.stored(dropped)).await,
         Err(SequencerError::Closed)
     );
     assert_eq!(harness.sequencer.put(row()), Err(SequencerError::Closed));

@@ -25,6 +25,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0008_event_content.sql"),
     include_str!("migrations/0009_event_type.sql"),
     include_str!("migrations/0010_removal.sql"),
+    include_str!("migrations/0011_stopped_usage.sql"),
+    include_str!("migrations/0012_closed.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

@@ -21,7 +21,7 @@ use crate::sqlite::column::{
 };
 use crate::sqlite::table::message::{self, view_condition};
 use crate::sqlite::table::session::ListedSession;
-use crate::sqlite::table::{key, status};
+use crate::sqlite::table::{key, status, turn};
 
 impl SessionRecords for SqliteStore {
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
@@ -65,6 +65,13 @@ impl SessionRecords for SqliteStore {
             has_more: page.has_more,
         })
     }
+
+    fn closed_sessions(&self) -> Result<Vec<SessionId>, ReadError> {
+        let sql = "SELECT s.id FROM event e INDEXED BY event_closed CROSS JOIN session s ON s.sid = e.sid \
+             WHERE e.type = 'session.closed' \
+             AND e.seq = (SELECT max(last.seq) FROM event last WHERE last.sid = e.sid) ORDER BY s.id";
+        self.readers.with_all(|c| session_ids(c, sql))
+    }
 }
 
 impl TurnRecords for SqliteStore {
@@ -81,6 +88,14 @@ impl TurnRecords for SqliteStore {
     ) -> Result<RowPage<TurnRow>, ReadError> {
         self.readers
             .with(|c| TurnRow::page(c, ("s.id", session), ("t.id", before), bounds))
+    }
+
+    fn last_ended_turn(
+        &self,
+        session: SessionId,
+        upto: Position,
+    ) -> Result<Option<TurnRow>, ReadError> {
+        self.readers.with(|c| turn::last_ended(c, session, upto))
     }
 
     fn open_turns(&self) -> Result<Vec<TurnRow>, ReadError> {
@@ -101,11 +116,7 @@ impl TurnRecords for SqliteStore {
 
     fn queued_sessions(&self) -> Result<Vec<SessionId>, ReadError> {
         let sql = "SELECT s.id FROM session s WHERE s.sid IN (SELECT t.sid FROM turn t WHERE t.state = 'queued') ORDER BY s.id";
-        self.readers.with_all(|c| {
-            let mut statement = c.prepare_cached(sql)?;
-            let ids = statement.query_map([], |row| parsed(row, 0))?;
-            ids.collect::<rusqlite::Result<_>>()
-        })
+        self.readers.with_all(|c| session_ids(c, sql))
     }
 
     fn idempotency_key(&self, scope: &KeyScope) -> Result<Option<KeyRow>, ReadError> {
@@ -229,10 +240,42 @@ impl MessageRecords for SqliteStore {
         })
     }
 
+    fn streamed_ranges(
+        &self,
+        session: SessionId,
+        after: Position,
+        upto: Position,
+        max: usize,
+    ) -> Result<Vec<(Position, Position)>, ReadError> {
+        let sql = "SELECT m.started, m.completed FROM message m JOIN session s ON s.sid = m.sid \
+             WHERE s.id = ?1 AND m.scope = '' AND m.role = 'assistant' AND m.completed > ?2 \
+             AND m.completed <= ?3 AND m.started <> m.completed ORDER BY m.completed LIMIT ?4";
+        let limit = i64::try_from(max).unwrap_or(i64::MAX);
+        let values = params![
+            session.to_string(),
+            after.to_string(),
+            upto.to_string(),
+            limit
+        ];
+        self.readers.with(|c| {
+            let mut statement = c.prepare_cached(sql)?;
+            let ranges =
+                statement.query_map(values, |row| Ok((parsed(row, 0)?, parsed(row, 1)?)))?;
+            ranges.collect::<rusqlite::Result<_>>()
+        })
+    }
+
     fn message_checkpoints(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError> {
         self.readers
             .with(|c| MessagePart::all(c, "WHERE turn = ?1 ORDER BY part", [turn.to_string()]))
     }
+}
+
+/// The ids that a query without parameters returns.
+fn session_ids(c: &Connection, sql: &str) -> rusqlite::Result<Vec<SessionId>> {
+    let mut statement = c.prepare_cached(sql)?;
+    let ids = statement.query_map([], |row| parsed(row, 0))?;
+    ids.collect()
 }
 
 /// The position before which the messages of a page completed: completion order, not id order, is

@@ -77,6 +77,7 @@ impl BatchBuilder {
             timestamp: time,
             trace: None,
             render: None,
+            sub_agent_id: None,
             body: Body::FeedbackRecorded(FeedbackRecorded {
                 message_id: None,
                 turn_id: None,

@@ -220,7 +220,9 @@ fn trim_keeps_the_chain_and_open_turns(log: &dyn Log) {
     assert_eq!(read_all(log, a.session, (3, 5)).expect("events"), [4, 5]);
     let turn = TurnId(Ulid(9));
     log.append(&[a.turn_started(turn)]).expect("an append");
-    assert!(trim(1_000).is_empty(), "the turn is open");
+    assert_eq!(trim(1_000), [(a.session, Seq(5))], "up to the open turn");
+    assert!(trim(1_000).is_empty(), "the turn keeps its events");
+    assert_eq!(read_all(log, a.session, (5, 6)).expect("events"), [6]);
     log.append(&[a.turn_ended(turn)]).expect("an append");
     assert_eq!(trim(1_000), [(a.session, Seq(7))]);
     let below = read_all(log, a.session, (3, 7));

@@ -10,7 +10,7 @@ pub(crate) mod turn;
 use std::sync::Arc;
 
 use turnwire_event::row::RowChange;
-use turnwire_event::{SessionId, Ulid};
+use turnwire_event::{EventType, SessionId, Ulid};
 
 use crate::records::{LISTED_PATH_BYTES_MAX, PageBounds};
 use crate::store::Store;
@@ -22,6 +22,7 @@ pub(crate) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     pages_end_where_their_bytes_are_used_up(create().as_ref());
     workers_are_listed_by_parent(create().as_ref());
     deleted_session_has_no_row(create().as_ref());
+    closed_sessions_end_with_their_closing(create().as_ref());
     turn::run(create);
     approval::run(create);
     message::run(create);
@@ -125,4 +126,24 @@ fn deleted_session_has_no_row(store: &dyn Store) {
     assert!(store.session(builder.session).expect("a read").is_some());
     store.delete(&[builder.session]).expect("a delete");
     assert!(store.session(builder.session).expect("a read").is_none());
+}
+
+fn closed_sessions_end_with_their_closing(store: &dyn Store) {
+    let close = |id| {
+        let mut builder = BatchBuilder::new(id);
+        let mut append = builder.events(2);
+        append.records[1].kind = EventType::SessionClosed;
+        store.append(&[append]).expect("an append");
+        builder
+    };
+    let [_, mut continued, deleted] = [1, 2, 3].map(close);
+    store
+        .append(&[continued.events(1)])
+        .expect("an event behind it");
+    store.delete(&[deleted.session]).expect("a delete");
+    store
+        .append(&[BatchBuilder::new(4).events(2)])
+        .expect("an open session");
+    let closed = store.closed_sessions().expect("a read");
+    assert_eq!(closed, [SessionId(Ulid(1))]);
 }

@@ -130,7 +130,7 @@ pub(super) fn lines(call: &RecordedCall) -> Vec<u8> {
     for chunk in &call.chunks {
         push_line(&mut out, &chunk_line(chunk));
     }
-    push_line(&mut out, &end_line(call.ended_after, call.ending));
+    push_line(&mut out, &end_line(call.ended_after, call.ending.clone()));
     out
 }
 
@@ -176,7 +176,7 @@ fn end_line(after: Duration, ending: CallEnding) -> CassetteLine<'static> {
         CallEnding::Cut(error) => (EndKind::Cut, Some(error)),
         CallEnding::Closed => (EndKind::Closed, None),
     };
-    let again = error.map(|error| match error.retry {
+    let again = error.as_ref().map(|error| match error.retry {
         RetryHint::Never => (RetryKind::Never, None),
         RetryHint::Backoff => (RetryKind::Soon, None),
         RetryHint::After(wait) => (RetryKind::After, Some(millis(wait))),
@@ -184,7 +184,7 @@ fn end_line(after: Duration, ending: CallEnding) -> CassetteLine<'static> {
     CassetteLine::End(EndLine {
         ms: millis(after),
         how,
-        class: error.map(|error| error.class),
+        class: error.as_ref().map(|error| error.class),
         again: again.map(|(retry, _)| retry),
         again_after_ms: again.and_then(|(_, wait)| wait),
     })

@@ -138,7 +138,7 @@ pub(super) async fn play(
     };
     let Some(head) = play.call.answer else {
         play.wait_until(play.call.ended_after).await;
-        return match play.call.ending {
+        return match play.call.ending.clone() {
             CallEnding::Cut(error) => Err(error),
             // The consumer gave up before there was a response.
             CallEnding::End | CallEnding::Closed => std::future::pending().await,
@@ -175,7 +175,7 @@ impl CallPlayback {
             let mut play = play?;
             let Some(chunk) = play.call.chunks.get(play.next) else {
                 play.wait_until(play.call.ended_after).await;
-                return match play.call.ending {
+                return match play.call.ending.clone() {
                     CallEnding::End => None,
                     CallEnding::Cut(error) => Some((Err(error), None)),
                     // The recording stopped here because its consumer did; wait for this consumer.

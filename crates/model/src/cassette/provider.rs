@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use futures_util::stream::{StreamExt as _, once};
+use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
 
@@ -58,6 +59,11 @@ impl ModelProvider for CassetteProvider {
         let set = Arc::clone(&self.0);
         let start = async move { set.start(request) };
         once(start).try_flatten().boxed()
+    }
+
+    fn cost_usd(&self, model: &str, usage: &TokenUsage) -> f64 {
+        let price = self.0.price.as_ref();
+        price.map_or(0.0, |price| price.cost_usd(model, usage, 0))
     }
 }
 

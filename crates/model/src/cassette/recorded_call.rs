@@ -60,7 +60,7 @@ pub struct RecordedChunk {
 }
 
 /// How a recorded call ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CallEnding {
     /// The provider sent the complete response.
     End,

@@ -53,11 +53,19 @@ impl ModelTransport for RecordingTransport {
                     })
                 }
                 Err(error) => {
-                    recording.finish(CallEnding::Cut(error));
+                    recording.finish(CallEnding::Cut(error.clone()));
                     Err(error)
                 }
             }
         })
+    }
+
+    fn address(&self, path: &str) -> String {
+        self.inner.address(path)
+    }
+
+    fn hide_keys(&self, text: &str) -> String {
+        self.inner.hide_keys(text)
     }
 }
 
@@ -163,7 +171,7 @@ impl Stream for RecordedBody {
         let next = ready!(self.chunks.as_mut().poll_next(cx));
         match &next {
             Some(Ok(bytes)) => self.recording.push_chunk(bytes),
-            Some(Err(error)) => self.recording.finish(CallEnding::Cut(*error)),
+            Some(Err(error)) => self.recording.finish(CallEnding::Cut(error.clone())),
             None => self.recording.finish(CallEnding::End),
         }
         Poll::Ready(next)

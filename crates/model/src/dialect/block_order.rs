@@ -120,8 +120,8 @@ impl<S, const BYTES_MAX: usize, const DELTAS_MAX: usize> BlockOrder<S, BYTES_MAX
         }
     }
 
-    /// Lets the index after that of the entry become current, at the latest when the entry itself
-    /// is current.
+    /// Lets the index after that of the entry become current, once the entry itself is current and
+    /// has its next delta.
     pub(crate) fn set_complete(&mut self, position: usize) {
         self.entries[position].is_complete = true;
     }
@@ -159,7 +159,10 @@ impl<S, const BYTES_MAX: usize, const DELTAS_MAX: usize> BlockOrder<S, BYTES_MAX
         if entry.is_released {
             let block = self.block(position, part)?;
             self.out.push_back(delta.with_block(block));
-            return Ok(());
+            return match self.entries[position].is_complete {
+                true => self.advance(),
+                false => Ok(()),
+            };
         }
         self.buffered_bytes += size_bytes(&delta);
         self.buffered_deltas += 1;

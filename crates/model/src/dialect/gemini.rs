@@ -1,6 +1,7 @@
 //! The Google Gemini API: `generateContent` as a stream. `docs/providers.md` lists the API features
 //! that this dialect relies on, with versions and dates.
 
+mod partial_args;
 mod chunk;
 mod error;
 mod decode;

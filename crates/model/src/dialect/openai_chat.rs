@@ -5,6 +5,7 @@
 
 mod text;
 mod chunk;
+mod object_scan;
 mod tool_calls;
 mod reasoning;
 mod decode;

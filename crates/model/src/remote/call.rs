@@ -1,6 +1,7 @@
 //! One call of a [`super::RemoteProvider`]: sends the request and decodes the response within its
 //! time and size limits.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +10,15 @@ use futures_util::stream::unfold;
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::{Instant, timeout, timeout_at};
 use turnwire_dial::{SseError, SseLimits, SseReader};
-use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::content::sha256_hex;
+use turnwire_event::{ContentBlock, TokenUsage};
 
 use super::transport::{ChunkStream, TransportRequest, TransportResponse};
 use super::{ModelResponseLimits, RemoteConfig};
 use crate::delta::{Delta, ModelError};
 use crate::dialect::{DeltaQueue, EncodeInput, ErrorResponse, StreamDecoder};
+use crate::provider_fault::{ProviderFault, ProviderMessage};
 use crate::request::ModelRequest;
 
 /// Bytes that are read of an error response: its error code is in the first few hundred.
@@ -36,25 +38,24 @@ pub(super) async fn open(
     config: Arc<RemoteConfig>,
     request: ModelRequest,
 ) -> Result<impl Stream<Item = Result<Delta, ModelError>> + Send, ModelError> {
-    let (reply, first_byte_deadline, remaining) = match send(&config, &request).await {
-        Ok(started) => started,
-        Err((status, error)) => {
-            log_failure(&config, &request.model, status, error);
-            return Err(error);
-        }
+    let opened = match send(&config, &request).await {
+        Ok(opened) => opened,
+        Err((response, error)) => return Err(report(&config, &request, response, error)),
     };
     let answer = AnswerStream {
-        chunks: reply.chunks,
+        chunks: opened.reply.chunks,
         chunk: Bytes::new(),
         sse: SseReader::new(SseLimits::per_event(config.limits.frame_bytes_max)),
         decoder: config.dialect.decoder(),
         deltas: DeltaQueue::new(),
+        usage_reported: TokenUsage::default(),
         state: StreamState::Reading,
         bytes: 0,
-        first_byte_deadline: Some(first_byte_deadline),
-        remaining,
+        first_byte_deadline: Some(opened.first_byte_deadline),
+        remaining: opened.remaining,
         silent: Duration::ZERO,
-        model: request.model,
+        failed: opened.failed,
+        request,
         config,
     };
     Ok(unfold(answer, |mut answer| async move {
@@ -62,33 +63,55 @@ pub(super) async fn open(
     }))
 }
 
-/// Sends the request and waits for the response head. Returns the response, the deadline of the
-/// first byte and the remaining time of the call; else the HTTP status, if there was one, and the
-/// error.
+/// Sends the request and waits for the response head.
 async fn send(
     config: &RemoteConfig,
     request: &ModelRequest,
-) -> Result<(TransportResponse, Instant, Duration), (Option<u16>, ModelError)> {
+) -> Result<OpenResponse, (FailedResponse, ModelError)> {
     let started = Instant::now();
     let total = after(started, config.timeouts.total);
     let first_byte_deadline = after(started, config.timeouts.first_byte).min(total);
-    let transport_request = encode(config, request).map_err(|error| (None, error))?;
+    let mut failed = FailedResponse::default();
+    let transport_request = match encode(config, request) {
+        Ok(encoded) => encoded,
+        Err(error) => return Err((failed, error)),
+    };
+    failed.path.clone_from(&transport_request.path);
     let opening = config.transport.open(transport_request);
     let reply = timeout_at(first_byte_deadline, opening).await;
     let timed_out = |_| timeout_error(first_byte_deadline, total, "first_byte");
     let reply = reply.map_err(timed_out).and_then(|reply| reply);
-    let reply = reply.map_err(|error| (None, error.with_location("transport")))?;
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(error) => return Err((failed, error.with_location("transport"))),
+    };
+    failed.status = Some(reply.status);
     if !(200..300).contains(&reply.status) {
-        let status = Some(reply.status);
-        let error = classify_error_response(config, reply, first_byte_deadline).await;
-        return Err((status, error.with_location("status")));
+        let (said, error) = classify_error_response(config, reply, first_byte_deadline).await;
+        failed.said = said;
+        return Err((failed, error.with_location("status")));
     }
     if !reply.is_event_stream {
         let error = ModelError::from(PROVIDER).with_location("not_a_stream");
-        return Err((Some(reply.status), error));
+        return Err((failed, error));
     }
     let remaining = config.timeouts.total.saturating_sub(started.elapsed());
-    Ok((reply, first_byte_deadline, remaining))
+    Ok(OpenResponse {
+        reply,
+        first_byte_deadline,
+        remaining,
+        failed,
+    })
+}
+
+/// A response whose body is a stream.
+struct OpenResponse {
+    reply: TransportResponse,
+    first_byte_deadline: Instant,
+    /// The remaining time of the call.
+    remaining: Duration,
+    /// What is known of the response if the stream fails.
+    failed: FailedResponse,
 }
 
 /// Encodes the [`ModelRequest`] for the transport.
@@ -121,7 +144,7 @@ async fn classify_error_response(
     config: &RemoteConfig,
     mut reply: TransportResponse,
     deadline: Instant,
-) -> ModelError {
+) -> (ProviderMessage, ModelError) {
     let mut body = BytesMut::new();
     while body.len() < ERROR_BODY_BYTES_MAX
         && let Ok(Some(Ok(chunk))) = timeout_at(deadline, reply.chunks.next()).await
@@ -134,19 +157,74 @@ async fn classify_error_response(
         retry_after: reply.retry_after,
         body: &body,
     };
-    config.dialect.classify_response(response)
+    let said = ProviderMessage::read_response(&body);
+    (said, config.dialect.classify_response(response))
 }
 
-/// Logs a [`ModelError`]: provider, model, error class and location. The provider's message may
-/// quote the request and is not logged.
-fn log_failure(config: &RemoteConfig, model: &str, status: Option<u16>, error: ModelError) {
-    let (provider, class, place) = (&config.name, error.class, error.location);
-    match status {
-        Some(status) => {
-            tracing::warn!(%provider, model, status, ?class, place, "a provider refused a call");
+/// The response of a call that failed, as far as there was one.
+#[derive(Clone, Default)]
+struct FailedResponse {
+    /// The path of the request.
+    path: String,
+    status: Option<u16>,
+    said: ProviderMessage,
+}
+
+/// Logs a failed call with its [`ProviderFault`], and adds the fault to the error. The provider's
+/// message is another party's text: without keys, without texts of the request, and short.
+fn report(
+    config: &RemoteConfig,
+    request: &ModelRequest,
+    FailedResponse { path, status, said }: FailedResponse,
+    mut error: ModelError,
+) -> ModelError {
+    let blocks = request.messages.iter().flat_map(|message| &message.content);
+    let texts = blocks.filter_map(|block| -> Option<Cow<'_, str>> {
+        match block {
+            ContentBlock::Text { text } | ContentBlock::Thinking { text, .. } => {
+                Some(text.as_str().into())
+            }
+            ContentBlock::ToolUse { input, .. } => Some(input.to_string().into()),
+            ContentBlock::ToolResult { content, .. } => Some(content.to_string().into()),
+            // Models are not sent these.
+            ContentBlock::Component { .. } | ContentBlock::Data { .. } => None,
         }
-        None => tracing::warn!(%provider, model, ?class, place, "a model call failed"),
-    }
+    });
+    let texts: Vec<_> = texts
+        .chain(request.system.as_deref().map(Cow::from))
+        .collect();
+    let said = said.redacted(|text| config.transport.hide_keys(text), &texts);
+    let fault = ProviderFault {
+        provider: config.name.clone(),
+        model: request.model.clone(),
+        url: config.transport.address(&path),
+        status,
+        said,
+    };
+    let ProviderFault {
+        provider,
+        model,
+        url,
+        status,
+        said,
+    } = &fault;
+    let (class, place) = (error.class, error.location);
+    let [kind, code, message] = [&said.kind, &said.code, &said.message]
+        .map(|text| Some(text).filter(|text| !text.is_empty()));
+    tracing::warn!(
+        %provider,
+        model,
+        url,
+        status,
+        error_type = kind,
+        error_code = code,
+        error_message = message,
+        ?class,
+        place,
+        "a model call failed"
+    );
+    error.fault = Some(Arc::new(fault));
+    error
 }
 
 /// The timeout error of a wait that ended at `deadline`: of the whole call or of this step.
@@ -156,7 +234,7 @@ fn timeout_error(deadline: Instant, total: Instant, step: &'static str) -> Model
 }
 
 /// Progress of an answer.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum StreamState {
     Reading,
     /// The body has ended, and [`StreamDecoder::end`] was called.
@@ -175,6 +253,8 @@ struct AnswerStream {
     decoder: Box<dyn StreamDecoder>,
     /// Deltas decoded and not yet delivered; at most those of one frame.
     deltas: DeltaQueue,
+    /// The usage that the last [`Delta::PartialUsage`] reported, without its cost.
+    usage_reported: TokenUsage,
     state: StreamState,
     bytes: u64,
     /// Deadline of the first byte; `None` once it has arrived.
@@ -183,7 +263,9 @@ struct AnswerStream {
     remaining: Duration,
     /// The time spent waiting since the last part of the answer.
     silent: Duration,
-    model: String,
+    /// What is known of the response if it fails; an error event adds what the provider said.
+    failed: FailedResponse,
+    request: ModelRequest,
     config: Arc<RemoteConfig>,
 }
 
@@ -200,7 +282,7 @@ impl AnswerStream {
                 Some(delta) => return Some(Ok(delta)),
                 None => {}
             }
-            match self.state {
+            match self.state.clone() {
                 StreamState::Reading => {
                     if let Err(error) = self.advance().await {
                         self.fail(error);
@@ -230,14 +312,26 @@ impl AnswerStream {
         while self.deltas.is_empty() {
             match self.sse.next_event(&mut unread).map_err(sse_error)? {
                 Some(event) => {
-                    let decoded = self.decoder.step(event, &mut self.deltas);
-                    decoded.map_err(|error| error.with_location("in_stream_error"))?;
+                    let data = event.data;
+                    if let Err(error) = self.decoder.step(event, &mut self.deltas) {
+                        self.failed.said = ProviderMessage::read_event(data);
+                        return Err(error.with_location("in_stream_error"));
+                    }
+                    if !self.deltas.is_empty() {
+                        self.silent = Duration::ZERO;
+                    }
+                    let usage = self.decoder.usage_so_far();
+                    // A caller that stops the call in the middle has these numbers only.
+                    let is_last = matches!(self.deltas.back(), Some(Delta::Stop { .. }));
+                    if usage != self.usage_reported && !is_last {
+                        self.usage_reported = usage;
+                        let model = &self.request.model;
+                        let usage = with_cost(&self.config, model, &*self.decoder, usage);
+                        self.deltas.push_front(Delta::PartialUsage { usage });
+                    }
                 }
                 None => break,
             }
-        }
-        if !self.deltas.is_empty() {
-            self.silent = Duration::ZERO;
         }
         let consumed = self.chunk.len() - unread.len();
         self.chunk.advance(consumed);
@@ -313,23 +407,19 @@ impl AnswerStream {
         let _ = timeout(BODY_END_WAIT, ending).await;
     }
 
-    /// Ends the call with `error`, after the decoded deltas and the usage so far.
+    /// Ends the call with `error`, after the decoded deltas and the usage that is not yet reported.
     fn fail(&mut self, error: ModelError) {
-        log_failure(&self.config, &self.model, None, error);
+        let error = report(&self.config, &self.request, self.failed.clone(), error);
         let usage = self.decoder.usage_so_far();
-        if usage != TokenUsage::default() {
+        if usage != self.usage_reported {
             let usage = self.with_cost(usage);
             self.deltas.push_back(Delta::PartialUsage { usage });
         }
         self.close(StreamState::Failed(error));
     }
 
-    fn with_cost(&self, mut usage: TokenUsage) -> TokenUsage {
-        if let Some(price) = &self.config.price {
-            let written = self.decoder.cache_written_tokens();
-            usage.cost_usd = price.cost_usd(&self.model, &usage, written);
-        }
-        usage
+    fn with_cost(&self, usage: TokenUsage) -> TokenUsage {
+        with_cost(&self.config, &self.request.model, &*self.decoder, usage)
     }
 
     /// Drops the response body, which closes the connection unless the body has ended.
@@ -338,6 +428,19 @@ impl AnswerStream {
         self.chunk = Bytes::new();
         self.state = state;
     }
+}
+
+/// `usage` of `model` with its cost by the prices of `config`.
+fn with_cost(
+    config: &RemoteConfig,
+    model: &str,
+    decoder: &dyn StreamDecoder,
+    mut usage: TokenUsage,
+) -> TokenUsage {
+    if let Some(price) = &config.price {
+        usage.cost_usd = price.cost_usd(model, &usage, decoder.cache_written_tokens());
+    }
+    usage
 }
 
 fn sse_error(error: SseError) -> ModelError {

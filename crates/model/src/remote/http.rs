@@ -117,6 +117,33 @@ impl ModelTransport for ModelHttpTransport {
             })
         })
     }
+
+    fn address(&self, path: &str) -> String {
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        format!("{}{path}", without_keys(&self.base_url))
+    }
+
+    fn hide_keys(&self, text: &str) -> String {
+        let hidden = self.dialect_headers.hide_values(text);
+        self.operator_headers.hide_values(&hidden)
+    }
+}
+
+/// A base URL without what may be a key in its path: of the path, words and versions are kept.
+fn without_keys(base_url: &str) -> String {
+    let is_word = |part: &str| {
+        part.chars()
+            .all(|c| c.is_ascii_alphabetic() || "-_".contains(c))
+    };
+    let is_version = |part: &str| part.len() <= 8 && part.starts_with('v');
+    let segments = base_url.split('/').enumerate().map(|(index, part)| {
+        // Before the path there are the scheme, an empty segment and the host.
+        match index < 3 || is_word(part) || is_version(part) {
+            true => part,
+            false => "***",
+        }
+    });
+    segments.collect::<Vec<_>>().join("/")
 }
 
 /// Checks a base URL: `http` or `https`, a host, no credentials, query or fragment.
@@ -153,5 +180,25 @@ fn model_error(error: DialError) -> ModelError {
         DialError::TooLarge { .. } => ModelError::from(provider).with_location("call_too_large"),
         DialError::TooManyRedirects => ModelError::from(provider).with_location("redirects"),
         DialError::UnexpectedEncoding => ModelError::from(provider).with_location("encoding"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_url_is_shown_without_keys() {
+        for (base_url, expected) in [
+            ("https://api.example/v1", "https://api.example/v1"),
+            ("http://10.0.0.1:8080", "http://10.0.0.1:8080"),
+            (
+                "https://gw.example/s3cr3t/openai/v1beta",
+                "https://gw.example/***/openai/v1beta",
+            ),
+            ("https://gw.example/verysecret1", "https://gw.example/***"),
+        ] {
+            assert_eq!(without_keys(base_url), expected);
+        }
     }
 }

@@ -80,4 +80,14 @@ pub trait ModelTransport: Send + Sync {
     /// Sends a request and waits for the head of the response. The request is sent when the future
     /// is polled; dropping the future ends the call. The caller applies the timeouts.
     fn open(&self, request: TransportRequest) -> ResponseFuture;
+
+    /// The address of a request with this path, without a query; empty if there is no network.
+    fn address(&self, _path: &str) -> String {
+        String::new()
+    }
+
+    /// Hides the keys that the transport sends, wherever they are in `text`.
+    fn hide_keys(&self, text: &str) -> String {
+        text.to_owned()
+    }
 }

@@ -111,7 +111,7 @@ impl CallPlan {
             }
             ScriptStep::Pause(wait) => self.parts.push(PlanPart::Pause(*wait)),
             ScriptStep::Stall => self.parts.push(PlanPart::Stall),
-            ScriptStep::Error(error) => self.parts.push(PlanPart::Fail(*error)),
+            ScriptStep::Error(error) => self.parts.push(PlanPart::Fail(error.clone())),
             ScriptStep::Stop { reason, usage } => self.stop = Some((*reason, *usage)),
         }
     }

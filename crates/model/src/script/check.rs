@@ -274,6 +274,12 @@ fn check_size(text: &str, location: TextPosition) -> Checked<()> {
     Err(ScriptMistake::new(location, message))
 }
 
+/// A pause of the script's pace; none if it is left out.
+pub(super) fn pace_ms(source: Option<Located<u64>>, name: &str) -> Checked<Duration> {
+    let pause = source.map(|pause| millis(pause, name, DELAY_MS_MAX));
+    Ok(pause.transpose()?.unwrap_or_default())
+}
+
 /// The delay before each delta.
 fn delay(source: Option<Located<u64>>) -> Checked<Duration> {
     let delay = source.map(|delay| millis(delay, "delay_ms", DELAY_MS_MAX));
@@ -328,6 +334,7 @@ fn usage(source: Located<UsageSource>) -> Checked<TokenUsage> {
         reasoning_tokens: values.reasoning_tokens.unwrap_or_default(),
         cached_tokens: values.cached_tokens.unwrap_or_default(),
         cost_usd,
+        estimated: false,
     })
 }
 

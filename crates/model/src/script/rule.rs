@@ -43,6 +43,7 @@ impl ScriptRule {
         let location = source.position;
         let ScriptRuleSource {
             define,
+            pace: _,
             when,
             steps,
         } = source.value;

@@ -18,8 +18,20 @@ pub(crate) struct ScriptRuleSource {
     /// Patterns that later rules reference by their YAML anchors: `{name: &anchor pattern}`. An
     /// item with this key has no other.
     pub(crate) define: Option<BTreeMap<String, Located<String>>>,
+    /// The pace of all calls of the script. An item with this key has no other.
+    pub(crate) pace: Option<Located<PaceSource>>,
     pub(crate) when: Option<ConditionSource>,
     pub(crate) steps: Option<Located<Vec<Located<StepSource>>>>,
+}
+
+/// How slowly a call is played where its steps say nothing: like a real model.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PaceSource {
+    /// Pause before the first delta of a call.
+    pub(crate) first_ms: Option<Located<u64>>,
+    /// Least delay before each delta of text and reasoning.
+    pub(crate) word_ms: Option<Located<u64>>,
 }
 
 /// The condition of a rule or a step.

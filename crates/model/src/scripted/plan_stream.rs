@@ -8,7 +8,8 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 
 use crate::delta::{Delta, ModelError};
-use crate::script::call_plan::{CallPlan, PlanPart};
+use crate::script::call_plan::{CallPlan, PlanPart, StreamedContent};
+use crate::script::pace::ScriptPace;
 
 use super::delta_timer::DeltaTimer;
 
@@ -27,6 +28,7 @@ pub(super) struct PlanStream {
     /// True if the delay of the next delta has been started.
     is_delayed: bool,
     timer: DeltaTimer,
+    pace: ScriptPace,
     deltas_since_yield: u32,
     is_done: bool,
 }
@@ -42,7 +44,12 @@ enum NextAction {
 }
 
 impl PlanStream {
-    pub(super) fn new(plan: Arc<CallPlan>, request_bytes: u64) -> Self {
+    /// Must be called in a runtime: the pause before the first delta begins here.
+    pub(super) fn new(plan: Arc<CallPlan>, request_bytes: u64, pace: ScriptPace) -> Self {
+        let mut timer = DeltaTimer::default();
+        if !pace.first.is_zero() {
+            timer.wait_from_now(pace.first);
+        }
         Self {
             plan,
             request_bytes,
@@ -50,7 +57,8 @@ impl PlanStream {
             repetitions: 0,
             delta_index: 0,
             is_delayed: false,
-            timer: DeltaTimer::default(),
+            timer,
+            pace,
             deltas_since_yield: 0,
             is_done: false,
         }
@@ -65,14 +73,25 @@ impl PlanStream {
             PlanPart::Stall => NextAction::Never,
             PlanPart::Fail(error) => {
                 self.is_done = true;
-                NextAction::Yield(Err(*error))
+                NextAction::Yield(Err(error.clone()))
             }
             PlanPart::Pause(pause) => {
                 self.timer.wait_from_now(*pause);
                 self.part_index += 1;
                 NextAction::Wait
             }
-            PlanPart::Stream { delay, times, .. } => {
+            PlanPart::Stream {
+                delay,
+                times,
+                content,
+                ..
+            } => {
+                let delay = match content {
+                    StreamedContent::Text | StreamedContent::Thinking(_) => {
+                        self.pace.word.max(*delay)
+                    }
+                    StreamedContent::Tool(_) => *delay,
+                };
                 let length = part.len();
                 if self.delta_index == length {
                     self.repetitions += 1;
@@ -85,7 +104,7 @@ impl PlanStream {
                 }
                 if !self.is_delayed && !delay.is_zero() {
                     self.is_delayed = true;
-                    self.timer.wait_after_due(*delay);
+                    self.timer.wait_after_due(delay);
                     return NextAction::Wait;
                 }
                 self.is_delayed = false;

@@ -143,6 +143,7 @@ async fn all_kinds_of_blocks_are_streamed_with_signature_last() {
                 reasoning_tokens: 1,
                 cached_tokens: 0,
                 cost_usd: 0.0,
+                estimated: false,
             },
         },
     ];
@@ -263,4 +264,32 @@ proptest! {
         }).collect();
         prop_assert_eq!(streamed, text.repeat(repeat as usize));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pace_slows_calls_down_unless_it_is_switched_off() {
+    let script = "- pace: {first_ms: 600, word_ms: 40}\n\
+                  - {when: {user: tool}, steps: [{tool: {name: echo, input: {a: b}}}]}\n\
+                  - {when: {user: slow}, steps: [{text: a b, delay_ms: 100}]}\n\
+                  - steps: [{thinking: x}, {text: a b c}]\n";
+    let played = |provider: ScriptedProvider, user: &'static str| async move {
+        let begun = tokio::time::Instant::now();
+        let deltas: Vec<_> = provider.stream(request(user)).collect().await;
+        assert!(deltas.iter().all(Result::is_ok), "{deltas:?}");
+        begun.elapsed().as_millis()
+    };
+    assert_eq!(
+        played(provider(script).paced(100), "hi").await,
+        600 + 4 * 40
+    );
+    assert_eq!(played(provider(script).paced(50), "hi").await, 300 + 4 * 20);
+    assert_eq!(played(provider(script).paced(0), "hi").await, 0);
+    assert_eq!(played(provider(script), "hi").await, 0);
+    // The script's own delay counts if it is longer; tools have none.
+    assert_eq!(
+        played(provider(script).paced(100), "slow").await,
+        600 + 2 * 100
+    );
+    assert_eq!(played(provider(script), "slow").await, 200);
+    assert_eq!(played(provider(script).paced(100), "tool").await, 600);
 }

@@ -378,3 +378,36 @@ async fn long_story_streams_for_half_a_minute_in_each_language() {
         assert!(started.elapsed().as_millis() < 2_000, "{locale}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn paced_answer_takes_as_long_as_that_of_a_real_model() {
+    let script = ModelScript::parse_many(&pack().scripts).expect("the script is right");
+    let models = ProviderTable::new(Some(ScriptedProvider::new(script).paced(100)));
+    let begun = tokio::time::Instant::now();
+    let seconds = || begun.elapsed().as_secs_f64();
+    let question = "any oat milk offers, and what is my points balance?";
+    let first = request("orchestrator", "en", question);
+    let (_, tools) = call(&models, first.clone()).await;
+    assert_eq!(tools.len(), 2, "{tools:?}");
+    let sub_agents_start = seconds();
+    assert!((0.5..2.0).contains(&sub_agents_start), "{sub_agents_start}");
+    // A sub-agent calls a tool, and then writes what it found.
+    call(&models, request("shop", "en", question)).await;
+    let found = json!({"items": [{"id": "OFF_1", "title": "Oat milk", "price": "1.79"}]});
+    let shop = after(
+        request("shop", "en", question),
+        &[("search_offers", Ok(found))],
+    );
+    call(&models, shop).await;
+    let composing_starts = seconds();
+    let sub_agent = composing_starts - sub_agents_start;
+    assert!((1.2..6.0).contains(&sub_agent), "{sub_agent}");
+    let text = "I found some offers for oat milk that are valid this week in your market.";
+    let results = [
+        ("ask_shop", Ok(json!({"text": text, "components": []}))),
+        ("ask_rewards", Ok(json!({"text": text, "components": []}))),
+    ];
+    call(&models, after(first, &results)).await;
+    let answer = seconds() - composing_starts;
+    assert!((1.2..10.0).contains(&answer), "{answer}");
+}

@@ -4,3 +4,4 @@
 pub(crate) mod definition;
 pub(crate) mod team;
 pub(crate) mod tool_use;
+pub(crate) mod timeout;

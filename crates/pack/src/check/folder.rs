@@ -163,6 +163,21 @@ pub(crate) fn read(files: &PackFiles, findings: &mut Findings) -> ParsedPack {
     folder
 }
 
+/// The fragments of the status registry alone, the platform's first.
+pub(crate) fn fragments(
+    files: &PackFiles,
+    findings: &mut Findings,
+) -> Vec<ParsedFile<Vec<Located<EntrySource>>>> {
+    let mut reader = FolderReader { files, findings };
+    let paths = files.iter().filter_map(|(path, _)| match role(path)? {
+        (FileRole::Fragment, name) => Some((path, name)),
+        _ => None,
+    });
+    let platform = files.get(PLATFORM).map(|_| (PLATFORM, ""));
+    let paths = platform.into_iter().chain(paths);
+    paths.map(|(path, name)| reader.file(path, name)).collect()
+}
+
 /// Reads [`PackFiles`], and reports those that cannot be read.
 struct FolderReader<'a> {
     files: &'a PackFiles,

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use crate::check::report::{FileReport, is_id, text_of};
 use crate::finding::{Findings, KnownNames};
 use crate::pack::PackLimits;
-use crate::pack::flag::{FeatureFlag, FlagRollout};
+use crate::pack::flag::{FeatureFlag, FlagRollout, PLATFORM_FLAGS};
 use crate::source::form::ShortOrLong;
 use crate::source::manifest::{LimitsSource, ManifestSource, RolloutSource};
+use crate::text::wording::{closest_name, one_line, quoted_list};
 use crate::yaml::TextPosition;
 
 const FILE: &str = "pack.yaml";
@@ -34,7 +35,11 @@ pub(crate) struct CheckedManifest {
 
 impl CheckedManifest {
     pub(crate) fn known_flags(&self) -> KnownNames {
-        let is_good = |flag: &&FeatureFlag| is_id(&flag.name) && flag.name.starts_with(FLAG_PREFIX);
+        let has_stem = |name: &str| {
+            name.strip_prefix(FLAG_PREFIX)
+                .is_some_and(|stem| !stem.is_empty())
+        };
+        let is_good = |flag: &&FeatureFlag| is_id(&flag.name) && has_stem(&flag.name);
         let good = self.flags.iter().filter(is_good);
         let names: Vec<String> = good.map(|flag| flag.name.clone()).collect();
         KnownNames {
@@ -97,6 +102,7 @@ fn limits(source: &LimitsSource) -> PackLimits {
         prior_context_chars: source
             .prior_context_chars
             .unwrap_or(default.prior_context_chars),
+        component_bytes: source.component_bytes.unwrap_or(default.component_bytes),
     }
 }
 
@@ -119,6 +125,38 @@ fn flags(report: &mut FileReport<'_>, source: &ManifestSource) -> Vec<FeatureFla
     let mut flags: Vec<FeatureFlag> = flags.collect();
     flags.sort_by(|a, b| a.name.cmp(&b.name));
     flags
+}
+
+/// Reports flags that neither the platform knows nor `used` has: one that is almost a flag of the
+/// platform as an error, because the pack counts on it. Others are not reported if an unknown key may
+/// use them.
+pub(crate) fn check_unused_flags(source: &ManifestSource, used: &[&str], findings: &mut Findings) {
+    let may_be_used = findings.has_removed_keys();
+    let mut report = FileReport::new(FILE, findings);
+    let stem = |flag: &'static str| flag.trim_start_matches(FLAG_PREFIX);
+    for (flag, _) in &source.flags.0 {
+        let name = flag.value.as_str();
+        let is_used = PLATFORM_FLAGS.contains(&name) || used.contains(&name);
+        let Some(written) = name.strip_prefix(FLAG_PREFIX).filter(|_| !is_used) else {
+            continue;
+        };
+        let message = format!("nothing in the pack uses the flag `{}`", one_line(name));
+        match closest_name(written, PLATFORM_FLAGS.map(stem)) {
+            Some(meant) => {
+                let message = format!("{message}, did you mean `{FLAG_PREFIX}{meant}`?");
+                report.error(flag.position, message, "");
+            }
+            None if may_be_used => {}
+            None => {
+                let instead = format!(
+                    "its name in overrides.yaml, `sub_agents` or `prompt_blocks`, no entry, or a flag of the \
+                     platform: {}",
+                    quoted_list(PLATFORM_FLAGS)
+                );
+                report.warning(flag.position, message, instead);
+            }
+        }
+    }
 }
 
 fn rollout_of(

@@ -135,7 +135,7 @@ pub(crate) fn values(list: &[Located<String>]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    // S2-006
+    // S2-006, S2-082
     #[test]
     fn id_is_lower_case_and_at_most_48_characters() {
         for good in ["a", "shop", "a1_b", &"x".repeat(48)] {

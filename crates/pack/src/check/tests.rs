@@ -6,6 +6,7 @@ mod shape;
 mod manifest;
 mod agent;
 mod status;
+mod against;
 mod connector;
 mod tool;
 mod kinds;
@@ -139,6 +140,8 @@ enrichers:
         r#"ai_assistant_batch:
   searching_offers: {policy: batch}
   tool_call: {policy: suppress}
+ai_assistant_few:
+  component: {policy: suppress}
 "#,
     ),
     (

@@ -35,6 +35,8 @@ pub(crate) struct CheckedTools {
     pub(crate) tools: Vec<ToolDef>,
     /// The position of each tool, in the same order.
     pub(crate) positions: Vec<TextPosition>,
+    /// Whether each tool has a `timeout_ms` of its own, in the same order.
+    pub(crate) timeout_is_written: Vec<bool>,
     /// The names; incomplete if the file is broken.
     pub(crate) known_names: KnownNames,
 }
@@ -89,6 +91,10 @@ pub(crate) fn check(
     let incomplete = source.is_none() || !tools.iter().enumerate().all(is_good);
     CheckedTools {
         known_names: KnownNames { names, incomplete },
+        timeout_is_written: sources
+            .iter()
+            .map(|tool| tool.value.timeout_ms.is_some())
+            .collect(),
         tools,
         positions,
     }

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::flag::FlagCohort;
+
 /// The name of the orchestrator in tools and rules, whatever its id.
 pub(crate) const ORCHESTRATOR_ID: &str = "orchestrator";
 
@@ -34,6 +36,30 @@ pub struct SubAgentRef {
     pub flag: Option<String>,
 }
 
+/// A block of an agent's prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PromptBlockRef {
+    /// The name of the block in [`Pack::prompts`](crate::Pack::prompts).
+    pub name: String,
+    /// The flag that turns the block on; `None` if it is on for everybody.
+    pub flag: Option<String>,
+    /// The flag that turns the block off.
+    pub unless: Option<String>,
+}
+
+impl PromptBlockRef {
+    /// True if the prompt of `cohort` has the block.
+    pub fn is_active(&self, cohort: &FlagCohort) -> bool {
+        self.flag.as_ref().is_none_or(|flag| cohort.has(flag))
+            && !self.unless.as_ref().is_some_and(|flag| cohort.has(flag))
+    }
+
+    /// True if the flags of a cohort decide whether its prompt has the block.
+    pub(crate) const fn is_gated(&self) -> bool {
+        self.flag.is_some() || self.unless.is_some()
+    }
+}
+
 /// How much of the conversation an agent sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryLimits {
@@ -60,8 +86,8 @@ pub struct AgentDefinition {
     pub description: String,
     /// The model, as `provider:model`.
     pub model: String,
-    /// The names of the blocks of the prompt, in order.
-    pub prompt_blocks: Vec<String>,
+    /// Each [`PromptBlockRef`] of the prompt, in order.
+    pub prompt_blocks: Vec<PromptBlockRef>,
     /// The tools that the agent may call; `mcp:<server>` for all tools of a server.
     pub tools: Vec<String>,
     /// Each [`SubAgentRef`] that the agent may call; empty for a sub-agent and a worker.

@@ -3,6 +3,13 @@
 
 use crate::text::digest::Digest;
 
+/// The flag by which the failure of a data service ends a turn with a single sub-agent (S1-102).
+pub const AXIS2_TERMINAL_FLAG: &str = "ai_assistant_axis2_terminal";
+/// The flag that gives a cohort the older chat wire (D-09).
+pub const WIRE_V04_FLAG: &str = "ai_assistant_wire_v04";
+/// The flags that the platform itself reads; a pack may define them.
+pub(crate) const PLATFORM_FLAGS: [&str; 2] = [AXIS2_TERMINAL_FLAG, WIRE_V04_FLAG];
+
 /// For whom a flag is on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlagRollout {

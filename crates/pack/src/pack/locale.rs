@@ -5,12 +5,16 @@ mod platform;
 use std::collections::BTreeMap;
 
 /// The render keys of the platform: every pack needs a text for them.
-pub(crate) const PLATFORM_KEYS: [&str; 4] = [
+pub(crate) const PLATFORM_KEYS: [&str; 5] = [
     "combined",
     "failure.sub_agent",
     "failure.internal",
+    "failure.model",
     "failure.rate_limit",
 ];
+
+/// Render keys of the platform that a pack may leave out: the platform's English text replaces them.
+pub(crate) const OPTIONAL_KEYS: [&str; 2] = ["prior_context.question", "prior_context.answer"];
 
 /// The text of a render key.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -63,6 +63,8 @@ pub enum ToolKind {
         data_type: String,
         /// Shows one item or many.
         shape: RenderShape,
+        /// True if the model may write items of its own instead of naming found ones.
+        model_items: bool,
     },
     /// Calls a function of the server itself.
     Direct(BuiltinFunction),
@@ -140,18 +142,15 @@ fn names(pairs: &[(String, String)]) -> Vec<&str> {
 }
 
 /// What a program reads from its standard input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "Stdin")
-)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessStdin {
     /// The tool's input, as JSON.
     Input,
     /// The standard input is empty.
     None,
+    /// A text in which `{field}` stands for a field of the input
+    /// ([`template_parts`](crate::template_parts)).
+    Template(String),
 }
 
 /// What a program writes on its standard output.

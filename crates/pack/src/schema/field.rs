@@ -11,7 +11,9 @@ use crate::yaml::{Located, TextPosition, YamlNode, unexpected_kind, unknown_fiel
 /// How much of a file can still be used beside a refused field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Severity {
-    /// A key or a kind of value that hides what was meant: nothing of the file.
+    /// A key that is not known: all but that key.
+    UnknownKey,
+    /// A kind of value that hides what was meant: nothing of the file.
     RenderShape,
     /// A number or a truth value that cannot be read: all but that value.
     Blank,
@@ -28,8 +30,10 @@ pub(super) struct FieldError {
     pub(super) position: TextPosition,
     pub(super) message: String,
     pub(super) instead: Option<String>,
-    /// The JSON pointer of the value.
+    /// The JSON pointer of the value, or of the map that has an unknown key.
     pub(super) pointer: String,
+    /// The unknown key, and the key that was probably meant.
+    pub(super) unknown_key: Option<(String, Option<String>)>,
 }
 
 /// The value that an error is about, and what the schema says of it.
@@ -125,6 +129,7 @@ pub(super) fn field_errors(
             message,
             instead,
             pointer: pointer.to_owned(),
+            unknown_key: None,
         };
     let value = |words| vec![field_error(Severity::Value, position, words)];
     match error.kind() {
@@ -134,7 +139,11 @@ pub(super) fn field_errors(
             let keys = keys.filter_map(|key| Some(&target.node.value.get(key)?.0));
             let stray = |key: &Located<String>| {
                 let words = unknown_field(&key.value, &allowed);
-                field_error(Severity::RenderShape, key.position, words)
+                let meant = closest_name(&key.value, allowed.iter().copied());
+                FieldError {
+                    unknown_key: Some((key.value.clone(), meant.map(str::to_owned))),
+                    ..field_error(Severity::UnknownKey, key.position, words)
+                }
             };
             keys.map(stray).collect()
         }

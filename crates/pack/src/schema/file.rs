@@ -26,19 +26,30 @@ impl FileSchema {
         Self { schema, validator }
     }
 
-    /// The fields of a file that the schema refuses. A file with a wrong shape is reported for its
-    /// shape alone: a key that is misspelt is not reported as missing too.
-    fn errors(&self, node: &Located<YamlNode>) -> Vec<FieldError> {
+    /// The fields of a file that the schema refuses. An unknown key is reported, and then read as the
+    /// key that was probably meant, or else removed: so it hides no other mistake, and is not
+    /// reported as missing too.
+    fn errors(&self, node: &mut Located<YamlNode>) -> Vec<FieldError> {
+        let is_unknown = |error: &FieldError| error.severity == Severity::UnknownKey;
+        let mut errors = self.refused(node);
+        errors.retain(is_unknown);
+        for error in &errors {
+            if let Some((key, meant)) = &error.unknown_key {
+                replace_key(node, &error.pointer, key, meant.as_deref());
+            }
+        }
+        let others = self.refused(node).into_iter();
+        errors.extend(others.filter(|error| !is_unknown(error)));
+        errors
+    }
+
+    fn refused(&self, node: &Located<YamlNode>) -> Vec<FieldError> {
         let schema = SubSchema::root(&self.schema);
         let instance = schema.instance(node);
         let errors = self.validator.iter_errors(&instance);
-        let mut errors: Vec<FieldError> = errors
-            .flat_map(|error| field_errors(node, schema, &error))
-            .collect();
-        if has_wrong_shape(&errors) {
-            errors.retain(|error| !matches!(error.severity, Severity::Bounds | Severity::Value));
-        }
         errors
+            .flat_map(|error| field_errors(node, schema, &error))
+            .collect()
     }
 
     #[cfg(test)]
@@ -61,27 +72,30 @@ pub(crate) fn read<T: DeserializeOwned + PackFile>(
     text: &str,
     findings: &mut Findings,
 ) -> Option<T> {
-    let mut report = |position, message: String, instead: Option<String>| {
-        findings.error(file, position, message, instead.unwrap_or_default());
-    };
     let mut node = match yaml::parse(text) {
         Ok(node) => node,
         Err(error) => {
             let position = error.position.unwrap_or_default();
-            report(position, error.message, error.instead);
+            report(findings, file, (position, error.message, error.instead));
             return None;
         }
     };
     if node.value == YamlNode::Null && is_blank(text) {
-        report(TextPosition::TOP, "the file is empty".to_owned(), None);
+        let message = "the file is empty".to_owned();
+        report(findings, file, (TextPosition::TOP, message, None));
         return None;
     }
-    let errors = T::schema().errors(&node);
+    let errors = T::schema().errors(&mut node);
     for error in &errors {
-        report(error.position, error.message.clone(), error.instead.clone());
+        let words = (error.message.clone(), error.instead.clone());
+        report(findings, file, (error.position, words.0, words.1));
         if matches!(error.severity, Severity::Blank | Severity::Bounds) {
             blank(&mut node, &error.pointer);
         }
+    }
+    let is_removed = |error: &FieldError| matches!(error.unknown_key, Some((_, None)));
+    if errors.iter().any(is_removed) {
+        findings.mark_removed_key();
     }
     if has_wrong_shape(&errors) {
         return None;
@@ -90,10 +104,18 @@ pub(crate) fn read<T: DeserializeOwned + PackFile>(
         Ok(read) => Some(read),
         Err(error) => {
             let position = error.position.unwrap_or_default();
-            report(position, error.message, error.instead);
+            report(findings, file, (position, error.message, error.instead));
             None
         }
     }
+}
+
+fn report(
+    findings: &mut Findings,
+    file: &str,
+    (position, message, instead): (TextPosition, String, Option<String>),
+) {
+    findings.error(file, position, message, instead.unwrap_or_default());
 }
 
 /// True if a file has nothing but comments.
@@ -104,21 +126,45 @@ fn is_blank(text: &str) -> bool {
 
 /// Takes the value at a JSON pointer out of a file.
 fn blank(node: &mut Located<YamlNode>, pointer: &str) {
+    if let Some(target) = at_pointer(node, pointer) {
+        target.value = YamlNode::Null;
+    }
+}
+
+/// Renames a key of the map at a JSON pointer to `meant`; removes the key if nothing is meant, or if
+/// the map has what is meant.
+fn replace_key(node: &mut Located<YamlNode>, pointer: &str, key: &str, meant: Option<&str>) {
+    let Some(YamlNode::Map(pairs)) = at_pointer(node, pointer).map(|node| &mut node.value) else {
+        return;
+    };
+    let meant = meant.filter(|meant| !pairs.iter().any(|(key, _)| key.value == *meant));
+    match meant {
+        Some(meant) => {
+            let mut keys = pairs.iter_mut().map(|(key, _)| key);
+            if let Some(unknown) = keys.find(|unknown| unknown.value == key) {
+                meant.clone_into(&mut unknown.value);
+            }
+        }
+        None => pairs.retain(|(unknown, _)| unknown.value != key),
+    }
+}
+
+/// The value at a JSON pointer.
+fn at_pointer<'n>(
+    node: &'n mut Located<YamlNode>,
+    pointer: &str,
+) -> Option<&'n mut Located<YamlNode>> {
     let mut target = node;
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");
-        let below = match &mut target.value {
+        target = match &mut target.value {
             YamlNode::Map(pairs) => pairs
                 .iter_mut()
                 .find(|(key, _)| key.value == step)
-                .map(|(_, value)| value),
-            YamlNode::List(items) => step.parse().ok().and_then(|at: usize| items.get_mut(at)),
-            _ => None,
+                .map(|(_, value)| value)?,
+            YamlNode::List(items) => items.get_mut(step.parse::<usize>().ok()?)?,
+            _ => return None,
         };
-        match below {
-            Some(below) => target = below,
-            None => return,
-        }
     }
-    target.value = YamlNode::Null;
+    Some(target)
 }

@@ -16,7 +16,7 @@ fn kind(path: &str) -> Option<&str> {
     }
 }
 
-// S2-084
+// S2-084, R-18
 #[test]
 fn good_pack_files_match_their_schemas() {
     let mut seen = 0;

@@ -18,7 +18,7 @@ pub(crate) struct CommonFields<'a> {
     pub(crate) version: &'a Option<Located<String>>,
     pub(crate) description: &'a Option<Located<String>>,
     pub(crate) model: Option<&'a Located<String>>,
-    pub(crate) prompt_blocks: &'a [Located<String>],
+    pub(crate) prompt_blocks: &'a [Located<ShortOrLong<String, PromptBlockSource>>],
     pub(crate) tools: &'a [Located<String>],
     pub(crate) history: Option<&'a HistorySource>,
 }
@@ -52,9 +52,9 @@ macro_rules! agent_source {
             pub(crate) description: Option<Located<String>>,
             /// A name of `models` in pack.yaml, or `provider:model`. The default is `default`.
             pub(crate) model: Option<Located<String>>,
-            /// The prompt: names of files in `prompts/`, without `.md`.
+            /// The prompt: names of files in `prompts/`, without `.md`, or `{id, flag}`.
             #[cfg_attr(feature = "schema", schemars(required, length(min = 1)))]
-            pub(crate) prompt_blocks: Option<Vec<Located<String>>>,
+            pub(crate) prompt_blocks: Option<Vec<Located<ShortOrLong<String, PromptBlockSource>>>>,
             /// Tools of tools.yaml that the agent may call; `mcp:<server>` for all tools of a
             /// server.
             #[serde(default)]
@@ -160,6 +160,20 @@ impl OrchestratorSource {
         });
         ids.collect()
     }
+}
+
+/// A prompt block behind a flag.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PromptBlockSource {
+    /// The name of the file in `prompts/`, without `.md`.
+    #[cfg_attr(feature = "schema", schemars(required, regex(pattern = NOT_BLANK)))]
+    pub(crate) id: Option<Located<String>>,
+    /// A flag of pack.yaml: only users for whom it is on get the block.
+    pub(crate) flag: Option<Located<String>>,
+    /// A flag of pack.yaml: users for whom it is on do not get the block.
+    pub(crate) unless: Option<Located<String>>,
 }
 
 /// A sub-agent behind a flag.

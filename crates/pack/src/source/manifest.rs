@@ -79,6 +79,10 @@ pub(crate) struct LimitsSource {
     /// The characters of the conversation that a sub-agent gets. The default is 2000.
     #[cfg_attr(feature = "schema", schemars(range(max = 100_000)))]
     pub(crate) prior_context_chars: Option<u32>,
+    /// The bytes of shown ids and items that one sub-agent's result gives the orchestrator's model. The
+    /// default is 16384.
+    #[cfg_attr(feature = "schema", schemars(range(max = 1_000_000)))]
+    pub(crate) component_bytes: Option<u32>,
 }
 
 /// For whom a flag is on: exactly one of the two.

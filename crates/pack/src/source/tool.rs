@@ -7,7 +7,7 @@ use super::form::Pairs;
 #[cfg(feature = "schema")]
 use super::form::{ID_PATTERN, NOT_BLANK, header_names, id_names, parameter_names, variable_names};
 #[cfg(feature = "schema")]
-use crate::pack::tool::{BuiltinFunction, ProcessOutput, ProcessStdin, RenderShape, ToolMethod};
+use crate::pack::tool::{BuiltinFunction, ProcessOutput, RenderShape, ToolMethod};
 use crate::yaml::Located;
 
 /// The tools of the pack, and the MCP servers behind some of them.
@@ -134,6 +134,9 @@ pub(crate) struct ToolSource {
     /// `render`: many items, or one component.
     #[cfg_attr(feature = "schema", schemars(with = "Option<RenderShape>"))]
     pub(crate) shape: Option<Located<String>>,
+    /// `render`: whether the model may write items of its own instead of naming found ones by id.
+    /// The default is false; the type then needs an enricher with a `payload_schema`.
+    pub(crate) model_items: Option<Located<bool>>,
     /// `direct`: the function to call.
     #[cfg_attr(feature = "schema", schemars(with = "Option<BuiltinFunction>"))]
     pub(crate) function: Option<Located<String>>,
@@ -162,8 +165,9 @@ pub(crate) struct ToolSource {
     /// `process`: environment variables of the program; values may have `${NAME}`.
     #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = variable_names(), "maxProperties" = 64)))]
     pub(crate) env: Option<Located<Pairs<Located<String>>>>,
-    /// `process`: what the program reads. The default is `input`.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<ProcessStdin>"))]
+    /// `process`: what the program reads: `input` (the default), the input as JSON; `none`; or a
+    /// text with `{field}` for a field of the input.
+    #[cfg_attr(feature = "schema", schemars(extend("examples" = ["input", "none", "{text}"])))]
     pub(crate) stdin: Option<Located<String>>,
     /// `process`: what the program writes. The default is `text`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<ProcessOutput>"))]

@@ -172,7 +172,7 @@ pub(crate) struct GateHarness {
 
 impl GateHarness {
     pub(crate) fn new(pack: Pack, flags: &[&str], locale: &str) -> Self {
-        Self::of(RenderPolicies::new(Arc::new(pack)).gate(&cohort(flags), locale))
+        Self::of(RenderPolicies::new(Arc::new(pack)).gate(&cohort(flags), locale, ""))
     }
 
     pub(crate) fn of(gate: Box<dyn EventGate>) -> Self {
@@ -243,6 +243,7 @@ pub(crate) fn status_by(actor: Actor, id: &str) -> Emission {
     let body = StatusEmitted {
         event_id: id.into(),
         message: "an agent's own words".into(),
+        invocation_id: None,
     };
     Emission::new(actor, Body::StatusEmitted(body))
 }

@@ -42,6 +42,7 @@ pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, Cass
             .transpose()?
             .map(Arc::new),
         pace: f64::from(model.cassette_pace_percent) / 100.0,
+        script_pace_percent: model.script_pace_percent,
     })
 }
 
@@ -152,6 +153,7 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         workers_max: config.session.workers_max,
         workers_all_max: config.session.workers_all_max,
         worker_depth_max: config.session.worker_depth_max,
+        bus_events_max: config.session.bus_events_max,
         workers_running_max: config.session.workers_running_max,
         workers_running_max_per_owner: owner_share(
             config.session.workers_running_max_per_owner,

@@ -38,5 +38,8 @@ section! {
         /// Replay speed of cassettes, in percent of the recorded delays: 100 is real time, 0 does
         /// not wait.
         cassette_pace_percent: u32 = "100", number(0..=10_000);
+        /// Speed of scripted models, in percent of the pauses under `pace` in a script: 100 is that
+        /// of the script, 0 does not wait. `delay_ms` and `pause_ms` of steps are kept.
+        script_pace_percent: u32 = "100", number(0..=10_000);
     }
 }

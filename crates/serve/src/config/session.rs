@@ -33,6 +33,11 @@ section! {
         /// Maximum number of turns of one principal's workers that run at the same time: eight
         /// turns with all of their workers.
         workers_running_max_per_owner: usize = "256", number(1..=1_000_000);
+        /// Maximum number of stored `bus.subscriber_*` events of a session, and of its stored
+        /// `bus.handler_warning`: together some 400 kB of a session that clients come to for years.
+        /// The last one says so; further ones are dropped and counted in
+        /// `turnwire_session_bus_events_dropped_total`.
+        bus_events_max: u64 = "1000", number(2..=1_000_000);
         /// Interval of checkpoints of streaming messages: the text that a crash may lose.
         checkpoint_ms: u64 = "250", number(10..=60_000);
         /// Maximum size of the metadata of a session or a turn, as JSON, and of a `workspace_path`,

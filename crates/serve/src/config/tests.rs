@@ -41,7 +41,7 @@ fn refused(file: &str, env: &[(&str, &str)], flags: &[(&'static str, &str)]) -> 
     text.replace(&format!("{}/", home.display()), "")
 }
 
-// S3-102
+// S3-102, D-43
 #[test]
 fn defaults_match_the_documents() {
     let config = load("", &[], &[]);

@@ -1,7 +1,7 @@
 //! Checks a pack as a whole: its files, the keys of its providers, its scripts and its cassettes.
 //!
-//! Adds the checks that [`turnwire_pack::check`] cannot make: whether the keys exist, whether a
-//! cassette can be played, and whether a script names agents and tools that exist.
+//! Adds the checks that [`turnwire_pack::check`] cannot make: whether the keys and the programs exist,
+//! whether a cassette can be played, and whether a script names agents and tools that exist.
 
 use turnwire_model::cassette::CassettePlayback;
 use turnwire_model::models::dialect_by_name;
@@ -11,7 +11,7 @@ use turnwire_pack::{
     closest_name, one_line, quoted_list,
 };
 
-use super::{ServerVariables, keys};
+use super::{ServerVariables, keys, programs};
 
 /// The provider that plays scripts.
 const SCRIPTED: &str = "scripted";
@@ -23,10 +23,11 @@ const ASK: &str = "ask_";
 /// Checks a pack as a whole.
 pub fn judge(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     let mut report = examined(files, variables);
-    if let Some(pack) = &report.pack {
-        report.findings.extend(keys::missing(pack, variables));
+    if let Some(pack) = report.readable() {
+        let missing = keys::missing(pack, variables);
+        report.findings.extend(missing);
     }
-    if let Some(pack) = &report.pack
+    if let Some(pack) = report.readable()
         && pack.scripts.is_empty()
         && let Some(used) = pack.uses.iter().find(|used| used.provider() == SCRIPTED)
     {
@@ -49,6 +50,8 @@ pub(super) fn spoken_for(files: &PackFiles, variables: &ServerVariables) -> Pack
 /// The findings that do not depend on who answers for the models.
 fn examined(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
+    let missing = report.readable().map(programs::missing);
+    report.findings.extend(missing.unwrap_or_default());
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
         report.findings.extend(unplayable(path, text));
     }
@@ -78,6 +81,7 @@ fn settled(mut report: PackReport) -> PackReport {
     if findings.iter().any(|f| f.level == FindingLevel::Error) {
         report.pack = None;
     }
+    report.draft = None;
     report
 }
 

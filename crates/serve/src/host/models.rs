@@ -43,6 +43,8 @@ pub struct ProviderLimits {
     pub deck: Option<Arc<CassetteWriter>>,
     /// The replay speed of cassettes: 1.0 waits as long as the recorded call did.
     pub pace: f64,
+    /// The pauses of scripted models, in percent of those under `pace` in a script.
+    pub script_pace_percent: u32,
 }
 
 /// The [`ProviderTable`] with every provider that the pack uses.

@@ -40,6 +40,7 @@ fn resources() -> HostResources {
             allow: Vec::new(),
             deck: None,
             pace: 1.0,
+            script_pace_percent: 0,
         },
     }
 }
@@ -54,6 +55,7 @@ fn write(files: &PackFiles, dir: &Path) {
 
 fn input() -> TurnInput {
     TurnInput {
+        dm_type: String::new(),
         agent: None,
         resumed: None,
         cost_usd: 0.0,
@@ -254,6 +256,28 @@ fn workshop_pack_has_no_finding_and_one_of_each_tool() {
     assert!(pack.tools.iter().any(|tool| tool.approval));
 }
 
+#[test]
+fn missing_program_is_reported_with_all_other_mistakes() {
+    let program = ("tools.yaml", "command: [wc,", "command: [no-such-program,");
+    let (told, pack) = workshop(&[program]);
+    let missing = "tools.yaml:14:11: error: the tool `count_words` runs `no-such-program`, and \
+                   there is no such program; write: a program in PATH, or the path of a file that \
+                   can be run, or install it";
+    assert_eq!(told, [missing]);
+    assert!(pack.is_none(), "a server could not start it");
+    let field = ("tools.yaml", "function: clock", "function: clok");
+    let key = (
+        "pack.yaml",
+        "\"scripted:workshop\"",
+        "\"anthropic:some-model\"",
+    );
+    let (told, _) = workshop(&[program, field, key]);
+    let has = |part: &str| told.iter().any(|line| line.contains(part));
+    assert!(has(missing), "{told:#?}");
+    assert!(has("unknown function `clok`"), "{told:#?}");
+    assert!(has("ANTHROPIC_API_KEY"), "{told:#?}");
+}
+
 #[tokio::test]
 async fn unstartable_tool_server_is_reported_where_named() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -283,7 +307,7 @@ fn scripts_may_name_workers_and_mcp_tools() {
     let server = (
         "tools.yaml",
         "\ntools:\n",
-        "\nmcp_servers: {files: {command: [files]}}\ntools:\n",
+        "\nmcp_servers: {files: {command: [cat]}}\ntools:\n",
     );
     let listed = (
         "workers/researcher/agent.yaml",

@@ -75,6 +75,7 @@ mod tests {
     const NIL: &str = "00000000-0000-0000-0000-000000000000";
     const OTHER: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
 
+    // D-70
     #[test]
     fn anonymous_request_is_local_in_nil_tenant() {
         assert_eq!(of(&[]), Ok((NIL.into(), "local".into())));
@@ -84,6 +85,7 @@ mod tests {
         );
     }
 
+    // D-70
     #[test]
     fn invalid_tenant_or_principal_is_refused() {
         for bad in ["", "x", "3c33212cd1194ef18db02ca93cd3b2dd"] {

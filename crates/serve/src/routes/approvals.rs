@@ -90,8 +90,8 @@ fn checked(body: ApprovalAnswers) -> Result<Vec<ApprovalDecision>, RequestFault>
         (Some(approval_id), Some(decision), None) => vec![ApprovalAnswer {
             approval_id,
             decision,
-            input_sha256: body.input_sha256,
-            comment: body.comment,
+            input_sha256: body.input_sha256.flatten(),
+            comment: body.comment.flatten(),
         }],
         (None, None, Some(answers)) if body.comment.is_none() && body.input_sha256.is_none() => {
             answers
@@ -184,6 +184,16 @@ mod tests {
         ] {
             assert_eq!(check(body.clone()), Err(Code::InvalidRequest), "{body}");
         }
+        for body in [
+            json!({"answers": [one], "approval_id": null}),
+            json!({"answers": null, "approval_id": id, "decision": "approve"}),
+        ] {
+            assert!(serde_json::from_value::<ApprovalAnswers>(body).is_err());
+        }
+        let alone = json!({"answers": [one], "comment": null});
+        assert_eq!(check(alone), Err(Code::InvalidRequest));
+        let silent = json!({"approval_id": id, "decision": "approve", "comment": null});
+        assert_eq!(check(silent).map(|decisions| decisions.len()), Ok(1));
         let odd = json!({"approval_id": "x", "decision": "approve"});
         assert_eq!(check(odd), Err(Code::ApprovalNotFound));
     }

@@ -1,7 +1,7 @@
 //! `/healthz`, `/readyz`, `/metrics`: for monitoring.
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
@@ -27,7 +27,7 @@ async fn live() -> Json<HealthReport> {
     })
 }
 
-/// Whether the server accepts new turns; 503 for every reason, as supervisors expect.
+/// Whether the server accepts new turns; otherwise the answer that a submit would get.
 async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>, RequestFault> {
     let ready = match status.is_draining() {
         true => Err(Error::Draining),
@@ -37,7 +37,7 @@ async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>
         Ok(()) => Ok(Json(HealthReport {
             status: HealthStatus::Ready,
         })),
-        Err(error) => Err(RequestFault::from(error).with_status(StatusCode::SERVICE_UNAVAILABLE)),
+        Err(error) => Err(RequestFault::from(error)),
     }
 }
 

@@ -63,6 +63,7 @@ async fn list(
 
 async fn attach(
     State(live_sessions): State<LiveSessions>,
+    State(state): State<AppState>,
     Extension(OwnHost(host)): Extension<OwnHost>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
@@ -70,8 +71,13 @@ async fn attach(
 ) -> Result<Json<SessionAttached>, RequestFault> {
     params.refuse_rest()?;
     let ticket = live_sessions.attach(&owner, id).await?;
+    let pack = state.host.as_ref().map(|host| {
+        let pack = host.pack();
+        let model = &pack.orchestrator.model;
+        format!("{} {}, model {model}", pack.name, pack.version)
+    });
     let attached = SessionAttached::new(ticket.session, ticket.token, &host);
-    Ok(Json(attached))
+    Ok(Json(attached.with_pack(pack)))
 }
 
 async fn delete(

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use turnwire_event::code::TurnKind;
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Owner, TurnId};
 use turnwire_session::{Error, IdempotencyKey, ReplayError, SubmitRequest, SubmitTarget};
@@ -19,7 +20,7 @@ use crate::request::QueryParams;
 use crate::request::header::single_value;
 use crate::state::AppState;
 use crate::transport::EventStream;
-use crate::transport::turn::{self, StreamPermit, TurnFormat, TurnRequest};
+use crate::transport::turn::{self, EmitterLabels, StreamPermit, TurnFormat, TurnRequest};
 
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -74,7 +75,8 @@ pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
             permit,
         };
         let definition = state.service.status().agent_definition();
-        let format = (format, definition.as_str());
+        let dimensions = dimensions(&state, &owner, definition);
+        let format = (format, &dimensions);
         let response = turn::open(state.streams.clone(), live, format, request).await;
         response.map_err(replay_fault)
     })
@@ -96,6 +98,10 @@ pub(super) async fn resume<F: TurnFormat<Framing = EventStream<TcpStream>>>(
         return Err(RequestFault::new(Code::StreamingDisabled, detail));
     }
     let format = bound(&row)?;
+    if cursor.is_some_and(|cursor| !cursor.may_be_of(row.session_id)) {
+        let detail = "The cursor is of another session; start again without a cursor.";
+        return Err(RequestFault::new(Code::CursorExpired, detail));
+    }
     if let Some(cursor) = cursor.filter(|cursor| turn::is_complete::<F>(&row, cursor)) {
         check_in_log(state, owner, &row, &cursor).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -183,9 +189,28 @@ async fn open<F: TurnFormat<Framing = EventStream<TcpStream>>>(
         attendance: None,
         permit,
     };
-    let format = (format, definition.as_str());
+    let dimensions = dimensions(state, owner, definition);
+    let format = (format, &dimensions);
     let response = turn::open(state.streams.clone(), live, format, request).await;
     response.map_err(replay_fault)
+}
+
+/// The dimensions of the metrics of a stream (S1-133). A message service has no chat stream, so that
+/// `dm_type` does not apply.
+fn dimensions(state: &AppState, owner: &Owner, agent_definition: String) -> TurnDimensions {
+    let mut dimensions = TurnDimensions {
+        agent_definition,
+        ..TurnDimensions::default()
+    };
+    if let Some(host) = &state.host {
+        let pack = host.pack();
+        let agents = pack.agents.iter();
+        let verticals =
+            agents.map(|agent| (agent.id.as_str(), agent.vertical.as_deref().unwrap_or("")));
+        EmitterLabels::global().set_verticals(verticals);
+        dimensions.experiment_arm = host.experiment_arm(owner);
+    }
+    dimensions
 }
 
 /// The problem of a stream that cannot be opened.

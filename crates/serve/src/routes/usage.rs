@@ -38,7 +38,7 @@ async fn read(
     }
     let body = |row: DailyUsage| {
         let of = (row.day, row.tenant, row.model);
-        UsageRow::new(of, (row.calls, row.failed), row.usage)
+        UsageRow::new(of, (row.calls, row.failed, row.stopped), row.usage)
     };
     let rows = rows.into_iter().map(body).collect();
     let mut report = UsageReport::new(days, rows);

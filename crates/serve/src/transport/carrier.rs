@@ -37,7 +37,7 @@ use framing::{ByteStream as _, FinalWrites};
 
 pub(crate) use close::CloseReason;
 pub(crate) use cursor::{
-    Backlog, Fill, FrameFormat, PageStep, RING_EVENTS_MAX, Selection, SessionCursor,
+    Backlog, Fill, FrameFormat, PageStep, RING_EVENTS_MAX, Selection, SessionCursor, count_stored,
 };
 pub(crate) use framing::Framing;
 pub(crate) use pending::{EventCount, FrameTally, PendingWrites};
@@ -46,6 +46,8 @@ pub(crate) use wire::{Limits, Wire};
 /// How long a socket must be blocked before the lag bound applies: a client that is busy with a
 /// burst reads every few milliseconds, a frozen one never again.
 const BLOCKED_MIN: Duration = Duration::from_millis(50);
+/// The lag of a blocked client from which its events are counted: less than the smallest ring holds.
+const COUNTED_LAG_MIN: u64 = 8;
 
 /// Bytes of answers that a client may leave unread before its frames are no longer read: TCP then
 /// makes the client wait, and the write deadline closes the connection.
@@ -140,10 +142,13 @@ impl<W: Wire> Carrier<W> {
         if let Some(reason) = self.wire.early_close(now) {
             return Err(reason);
         }
-        self.wire.record_lag(backlog.lag);
+        self.wire.record_lag(backlog);
+        let (is_blocked, pending) = (has_blocked_for(BLOCKED_MIN), self.pending.frames);
+        // Counted early, while the events that the filter hides are still in the ring.
         if backlog.is_bounded
-            && has_blocked_for(BLOCKED_MIN)
-            && backlog.lag + self.pending.frames > limits.lag_max
+            && is_blocked
+            && (backlog.lag >= COUNTED_LAG_MIN || backlog.lag + pending > limits.lag_max)
+            && self.wire.passing_lag(backlog) + pending > limits.lag_max
         {
             return Err(CloseReason::TooSlow);
         }
@@ -238,6 +243,7 @@ impl<W: Wire> Carrier<W> {
                     self.framing.set_mid_frame(self.pending.is_partial());
                     was_blocked |= self.blocked_since.take().is_some();
                     if self.pending.is_empty() {
+                        self.wire.record_drained();
                         // Not worth a round of the loop, as a ring wakes the task if there is
                         // more; unless the stream ends here, the framing has waited for this, or
                         // the timer stands at a write deadline.

@@ -1,6 +1,7 @@
 //! Streams of one turn, from a client's cursor to the turn's end. A [`TurnFormat`] is the wire that
 //! a turn is streamed in; a [`TurnStream`] is one client's stream, which the [`Carrier`] runs.
 
+mod emitter_label;
 mod tally;
 mod counters;
 mod limits;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Event, EventType, Position, Seq, Sub, TurnId};
 use turnwire_hub::RingEntry;
@@ -22,10 +24,11 @@ use turnwire_wire::pc3::FrameCursor;
 use super::Streams;
 use super::carrier::{
     Backlog, Carrier, CloseReason, Fill, FrameFormat, FrameTally as _, Framing, Limits,
-    PendingWrites, SessionCursor, Wire,
+    PendingWrites, SessionCursor, Wire, count_stored,
 };
 use super::phase::ServerPhase;
 use counters::TurnCounters;
+use emitter_label::EmitterLabel;
 use selection::TurnSelection;
 
 pub(crate) use response::{head, open};
@@ -33,6 +36,7 @@ use tally::frame_tag;
 pub(crate) use tally::{FrameLabels, KindTally};
 
 pub use counters::CountersByVersion;
+pub(crate) use emitter_label::EmitterLabels;
 pub use limits::StreamLimits;
 pub(crate) use limits::StreamPermit;
 
@@ -82,7 +86,8 @@ pub(crate) trait TurnFormat: FrameFormat<Tally = KindTally> + Sync {
     ) -> u64 {
         let begin = out.len();
         let packed_kinds = self.write_frames(event, client_cursor, out);
-        frame_tag(packed_kinds, out.len() - begin)
+        let emitter = EmitterLabels::global().label(event.sub_agent());
+        frame_tag(packed_kinds, out.len() - begin, emitter)
     }
 
     /// Appends all frames of an event in the ring; the implementation of [`FrameFormat::write`].
@@ -101,7 +106,7 @@ pub(crate) trait TurnFormat: FrameFormat<Tally = KindTally> + Sync {
 /// Counts the complete frames in `partial`, the written part of a slice.
 fn tally_partial<F: TurnFormat>(partial: &[u8]) -> KindTally {
     let mut tally = KindTally::default();
-    F::complete_kinds(partial).for_each(|kind| tally.count(kind, 1));
+    F::complete_kinds(partial).for_each(|kind| tally.count(kind, EmitterLabel::TURN, 1));
     tally
 }
 
@@ -161,11 +166,11 @@ pub(crate) struct TurnStream<F: TurnFormat> {
 
 impl<F: TurnFormat> TurnStream<F> {
     /// Opens the stream of a turn, after the client's cursor or from the turn's start. Metrics
-    /// count its frames under `definition`, the version of the agent's definition.
+    /// count its frames under `dimensions`.
     async fn open(
         streams: Arc<Streams>,
         live: Arc<LiveSession>,
-        (format, definition): (F, &str),
+        (format, dimensions): (F, &TurnDimensions),
         request: TurnRequest,
     ) -> Result<Self, ReplayError> {
         let client_cursor = request.client_cursor;
@@ -180,6 +185,9 @@ impl<F: TurnFormat> TurnStream<F> {
         // A cursor before the turn gets the whole turn. A queued turn will start after the tail.
         let since = client_cursor.map_or(request.start, |cursor| cursor.replay_start());
         let since = since.max(request.start).min(tail);
+        if request.submitted_at.is_none() {
+            live.check_retained(since).await?;
+        }
         let selection = TurnSelection {
             turn: request.turn,
             format,
@@ -189,7 +197,7 @@ impl<F: TurnFormat> TurnStream<F> {
         Ok(Self {
             cursor: SessionCursor::open(&live, since, &selection).await?,
             selection,
-            counters: streams.turn_counters.get::<F>(definition),
+            counters: streams.turn_counters.get::<F>(dimensions),
             streams,
             live,
             attendance: Some(attendance),
@@ -202,7 +210,9 @@ impl<F: TurnFormat> TurnStream<F> {
     fn record_dropped(&mut self, pending: &PendingWrites<F::Tally>) {
         let partial = tally_partial::<F>(pending.partial());
         let mut dropped = pending.frames.saturating_sub(partial.frames());
-        if !self.cursor.is_replaying() {
+        if self.cursor.has_fallen_behind(&self.live) {
+            self.count_missed();
+        } else if !self.cursor.is_replaying() {
             let is_complete = |selection: &TurnSelection<F>| selection.is_complete;
             let selection = &mut self.selection;
             dropped += self.cursor.remaining(&self.live, selection, is_complete);
@@ -213,6 +223,21 @@ impl<F: TurnFormat> TurnStream<F> {
             frames = dropped,
             "closed a turn stream: its client reads too slowly"
         );
+    }
+
+    /// Counts the frames after the cursor in a task that reads the store: some of their events have
+    /// left the ring.
+    fn count_missed(&self) {
+        let (live, at) = (self.live.clone(), self.cursor.at);
+        let (counters, mut selection) = (self.counters.clone(), self.selection.clone());
+        self.streams.tasks.spawn(async move {
+            match count_stored(&live, at, &mut selection).await {
+                Ok(frames) => counters.dropped.increment(frames),
+                Err(error) => {
+                    tracing::warn!(session = %live.id, %error, "dropped frames not counted");
+                }
+            }
+        });
     }
 
     /// The [`Carrier`] of the stream on its socket; `head` is written with the first frames.
@@ -316,7 +341,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
             let selection = &self.selection;
             let turn = selection.turn;
             let packed_kinds = selection.format.write_stream_error(turn, &mut frame);
-            tally.add(frame_tag(packed_kinds, frame.len()), 0);
+            tally.add(frame_tag(packed_kinds, frame.len(), EmitterLabel::TURN), 0);
             pending.push(frame.into(), tally);
         }
         if reason == CloseReason::TooSlow {

@@ -318,7 +318,7 @@ async fn operator_routes_answer() {
     assert!(
         metrics
             .raw
-            .contains("# HELP ws_connections ws.connections: ")
+            .contains("# HELP turnwire_ws_connections ws.connections: ")
     );
     let page = app.get("/").await;
     assert_eq!(page.header("content-type"), "text/html; charset=utf-8");

@@ -148,11 +148,11 @@ async fn usage_is_counted_by_model() {
     talked(&app, &["hi"]).await;
     let text = app.get("/metrics").await.raw;
     for start in [
-        "llm_calls_total{model=\"scripted:",
-        "llm_tokens_total{model=\"scripted:",
-        "llm_cost_usd_total{model=\"scripted:",
-        "llm_call_duration_ms_count{model=\"scripted:",
-        "# TYPE llm_cost_usd_total counter",
+        "turnwire_llm_calls_total{model=\"scripted:",
+        "turnwire_llm_tokens_total{model=\"scripted:",
+        "turnwire_llm_cost_usd_total{model=\"scripted:",
+        "turnwire_llm_call_duration_seconds_count{model=\"scripted:",
+        "# TYPE turnwire_llm_cost_usd_total counter",
     ] {
         assert!(
             text.lines().any(|line| line.starts_with(start)),

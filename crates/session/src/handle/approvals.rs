@@ -176,7 +176,8 @@ impl TurnApprovals {
             trace: trace.map(|trace| TraceContext::clone(trace)),
             ..chain.request
         };
-        let id = TurnId(self.core.services.id_generator.ulid());
+        let new_id = || TurnId(self.core.services.id_generator.ulid());
+        let id = paused.announced_next().unwrap_or_else(new_id);
         let pending = PendingTurn {
             resumed: Some(paused.resumption()),
             ..PendingTurn::new(id, request, StreamPresence::default(), permit.into())

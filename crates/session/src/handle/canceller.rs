@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use turnwire_event::body::bus::HandlerWarning;
+use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::TurnState;
 use turnwire_event::row::{KeyScope, TurnRow};
 use turnwire_event::{Owner, SessionId, TurnId};
@@ -18,7 +20,7 @@ use crate::turn::cancel::request::{
 };
 
 /// The reason of a cancel whose caller gives none.
-const DEFAULT_REASON: &str = "user_cancel";
+const DEFAULT_REASON: &str = TurnCancelled::USER_CANCEL;
 
 handle!(
     /// Cancels turns and waits for their end.
@@ -54,6 +56,35 @@ impl TurnCanceller {
         let live = self.core.open(owner, row.session_id).await?;
         let outcome = self.request(&live, id, reason.as_deref());
         self.wait_until_durable(owner, &live, id, outcome).await
+    }
+
+    /// As [`request`](Self::request), in the session that the store has for the turn, if that is one
+    /// of those that `includes` accepts. Returns the state of the turn too, once an end is durable.
+    pub async fn request_stored(
+        &self,
+        owner: &Owner,
+        includes: impl Fn(SessionId) -> bool,
+        id: TurnId,
+        reason: Option<&str>,
+    ) -> Result<(CancelOutcome, TurnState), Error> {
+        let row = self.core.turn(owner, id).await?;
+        if !includes(row.session_id) {
+            return Err(Error::TurnNotFound);
+        }
+        if row.ended.is_some() {
+            return Ok((CancelOutcome::NotRunning, row.state));
+        }
+        let live = self.core.open(owner, row.session_id).await?;
+        let outcome = self.request(&live, id, reason);
+        let state = match outcome {
+            CancelOutcome::Requested(_) | CancelOutcome::AlreadyRequested => TurnState::Cancelling,
+            CancelOutcome::Withdrawn(_) => TurnState::Cancelled,
+            CancelOutcome::NotRunning => {
+                live.all_committed().await?;
+                self.core.turn(owner, id).await?.state
+            }
+        };
+        Ok((outcome, state))
     }
 
     /// Waits until the request is durable, and returns the state of the turn.
@@ -96,7 +127,9 @@ impl TurnCanceller {
         let cancelled = {
             let mut slot = live.slot.lock();
             let reason = reason.as_deref().unwrap_or(DEFAULT_REASON);
-            slot.blocking_turn().map(|id| {
+            // The first turn of a worker has not begun.
+            let blocking = slot.blocking_turn().filter(|_| slot.first_turn.is_none());
+            blocking.map(|id| {
                 let outcome = request_cancel_locked(&live, &mut slot, id, "user", reason);
                 (id, outcome)
             })
@@ -205,6 +238,6 @@ impl TurnCanceller {
 fn warn_redundant(live: &Arc<LiveSession>) {
     live.emit_notice(BusNotice::Warning {
         subscription: "http".into(),
-        reason: "redundant_cancel",
+        reason: HandlerWarning::REDUNDANT_CANCEL,
     });
 }

@@ -80,8 +80,8 @@ impl WeakSessionService {
 }
 
 impl SessionService {
-    /// Starts the service: ends the turns that a dead process left open, resumes the queues, and
-    /// starts the timers.
+    /// Starts the service: finishes the deletions and ends the turns that a dead process left open,
+    /// resumes the queues, and starts the timers.
     pub async fn start(parts: ServiceParts) -> Result<Self, Error> {
         let tokens = Arc::new(AttachTokens::new(
             parts.options.token_ttl,
@@ -113,10 +113,6 @@ impl SessionService {
             delegates: OnceLock::new(),
             quarantined: Mutex::default(),
         });
-        let ended = end_open_turns(&services).await?;
-        if ended > 0 {
-            tracing::info!(turns = ended, "ended turns of the last run");
-        }
         let core = Arc::new(SessionCore {
             services,
             registry: Arc::default(),
@@ -125,6 +121,12 @@ impl SessionService {
             early_cancels: EarlyCancels::default(),
             deletions: Arc::default(),
         });
+        core.finish_deletions().await?;
+        core.delete_unnamed_workers().await?;
+        let ended = end_open_turns(&core.services, &core.registry).await?;
+        if ended > 0 {
+            tracing::info!(turns = ended, "ended turns of the last run");
+        }
         let _ = core.services.delegates.set(delegate_factory(&core));
         resume_queues(&core.services, &core.registry).await?;
         start_timers(&core.services, &core.registry, &core.tokens);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use turnwire_event::body::session::SessionCreated;
 use turnwire_event::row::{RowChange, SessionRow};
-use turnwire_event::{Actor, Body, Owner, SessionId};
+use turnwire_event::{Actor, Body, Owner, Seq, SessionId, TurnId};
 use turnwire_log::{EventDraft, LogTail, OutboxRoom};
 
 use super::session_core::SessionCore;
@@ -52,7 +52,7 @@ impl SessionCore {
     }
 
     /// Registers a prepared session with its first turn.
-    pub(crate) fn start_prepared(
+    fn start_prepared(
         &self,
         (live, created): (Arc<LiveSession>, EventDraft),
         request: SubmitRequest,
@@ -60,9 +60,25 @@ impl SessionCore {
         permit: TurnPermit,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let publish = || self.registry.insert(live.clone());
-        let accepted = accept_first_turn(&live, request, key, (created, permit), publish)
+        let first = (Some(created), permit);
+        let accepted = accept_first_turn(&live, request, key, first, publish)
             .inspect_err(|_| drop(self.registry.remove(live.id)))?;
         Ok((live, accepted))
+    }
+
+    /// Creates the session of a worker at `depth`, which `row` describes. Only the worker's first turn
+    /// may start in it. Returns the session with the number of the event that creates it.
+    pub(crate) fn create_worker(
+        &self,
+        row: SessionRow,
+        depth: usize,
+    ) -> Result<(Arc<LiveSession>, Seq), Error> {
+        let (live, created) = self.prepare(row, depth)?;
+        live.slot.lock().first_turn = Some(TurnId(self.services.id_generator.ulid()));
+        self.registry.insert(live.clone());
+        let emitted = live.sequencer.emit_one(created, OutboxRoom::Reserved);
+        let (at, _) = emitted.inspect_err(|_| drop(self.registry.remove(live.id)))?;
+        Ok((live, at.seq))
     }
 
     /// Prepares a new session of a person.
@@ -82,7 +98,7 @@ impl SessionCore {
 
     /// Prepares a session at `depth` that is neither registered nor stored, and the draft of the
     /// event that creates it.
-    pub(crate) fn prepare(
+    fn prepare(
         &self,
         row: SessionRow,
         depth: usize,

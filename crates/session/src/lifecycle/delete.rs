@@ -4,7 +4,8 @@
 //!
 //! One small transaction makes a session disappear, with others that wait in the [`DeletionQueue`];
 //! its rows are removed in the background. On a full disk, or if the data folder is lost, a deletion
-//! is refused before anything is closed.
+//! is refused before anything is closed. One that was announced to watchers goes on after a restart:
+//! `session.closed` stays the last event.
 //!
 //! [`DeletionQueue`]: super::deletion_queue::DeletionQueue
 
@@ -18,14 +19,14 @@ use super::deletion_queue::{DeletionStage, SessionDeletion, check_folder};
 use super::session_core::SessionCore;
 use crate::error::Error;
 use crate::live::session::LiveSession;
-use crate::store_read::Reader;
+use crate::store_read::{Reader, worker_depth};
 use crate::submit::write_slots::WriteSlot;
 
 /// How long a caller waits for a deletion: many times what a busy disk needs.
 const DELETION_WAIT: Duration = Duration::from_secs(10);
 
 /// Resolves at the end of a deletion.
-type DeletionEnd = oneshot::Receiver<Result<(), Error>>;
+pub(crate) type DeletionEnd = oneshot::Receiver<Result<(), Error>>;
 
 impl SessionCore {
     /// Deletes a session and its workers. Once begun, continues to the end even if the caller goes
@@ -67,6 +68,47 @@ impl SessionCore {
         self.queue_deletion(live, DeletionStage::Final, None)
     }
 
+    /// Finishes the deletions that the last run announced to watchers, before its open turns are ended.
+    /// On a full disk they go on in the background, and their sessions are closed meanwhile.
+    pub(crate) async fn finish_deletions(&self) -> Result<(), Error> {
+        let announced = self.services.read_rows(|store| store.closed_sessions());
+        let mut deletions = Vec::new();
+        for id in announced.await? {
+            match self.load_closed(id).await {
+                Ok(live) => deletions.push(self.start_deletion(live)),
+                Err(Error::SessionNotFound) => {} // deleted with its parent
+                Err(error) => {
+                    self.services.quarantined.lock().insert(id);
+                    tracing::error!(session = %id, %error, "could not finish a deletion: session quarantined");
+                }
+            }
+        }
+        if deletions.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(
+            sessions = deletions.len(),
+            "finishing deletions of the last run"
+        );
+        wait_for_all(deletions).await;
+        Ok(())
+    }
+
+    /// Loads a session that is to be deleted. Its queued turns do not start.
+    pub(crate) async fn load_closed(&self, id: SessionId) -> Result<Arc<LiveSession>, Error> {
+        let read = self.services.read(move |store| {
+            let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
+            let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
+            let depth = worker_depth(store, &row)?;
+            Ok::<_, Error>(((row, depth), tail))
+        });
+        let (row, tail) = read.await?;
+        let live = LiveSession::load(self.services.clone(), row, tail, None);
+        live.close();
+        self.registry.insert(live.clone());
+        Ok(live)
+    }
+
     fn queue_deletion(
         &self,
         live: Arc<LiveSession>,
@@ -85,5 +127,20 @@ impl SessionCore {
         };
         self.deletions.push(&self.services, deletion);
         deleted
+    }
+}
+
+/// Waits for deletions at the start of a server, [`DELETION_WAIT`] at most.
+pub(crate) async fn wait_for_all(deletions: Vec<DeletionEnd>) {
+    let all_deleted = async {
+        for deleted in deletions {
+            let _ = deleted.await;
+        }
+    };
+    if tokio::time::timeout(DELETION_WAIT, all_deleted)
+        .await
+        .is_err()
+    {
+        tracing::warn!("deletions of the last run are not finished and go on in the background");
     }
 }

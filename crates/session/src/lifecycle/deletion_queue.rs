@@ -1,7 +1,8 @@
 //! Deletions on the writer's thread, many of them in one transaction.
 //!
 //! ```text
-//!   waiting ──▶ closed ──▶ steps of some sessions each, workers first ──▶ deleted
+//!   waiting ──▶ told ──▶ closed ──▶ steps of some sessions each, workers first ──▶ deleted
+//!      │          └ watchers get `session.closed`, which is committed before the next step
 //!      │          └ the disk is full, and closing ended nothing: refused, and loaded again
 //!      └ the disk is full, the folder is lost, or the caller is gone: refused, nothing is closed
 //! ```
@@ -87,6 +88,14 @@ struct DeletionStep {
     is_last: bool,
 }
 
+impl DeletionStep {
+    /// The writer first commits what was emitted so far.
+    const NOTHING_YET: Self = Self {
+        sessions: Vec::new(),
+        is_last: false,
+    };
+}
+
 /// A small write, once for a batch of deletions, which finds out whether the disk is full.
 struct DiskProbe<'a> {
     services: &'a SessionServices,
@@ -130,9 +139,14 @@ impl SessionDeletion {
                 DeletionStage::Joined
             } else {
                 probe.check()?;
-                self.live.close();
                 DeletionStage::Final
             };
+        }
+        if self.stage == DeletionStage::Final && self.live.ring.close_reason().is_none() {
+            if self.live.announce_deletion() {
+                return Ok(Some(DeletionStep::NOTHING_YET));
+            }
+            self.live.close();
         }
         let mut sessions = Vec::new();
         let store = probe.services.store.as_ref();
@@ -151,12 +165,10 @@ impl SessionDeletion {
             probe.check()?;
             self.stage = DeletionStage::Final;
         }
-        let closed = not_closed.into_iter().map(ClosedWorker::close);
-        self.closed.extend(closed);
-        Ok(Some(DeletionStep {
-            sessions: Vec::new(),
-            is_last: false,
-        }))
+        let is_told = |live: &Arc<LiveSession>| live.announce_deletion();
+        let unwatched = not_closed.into_iter().filter(|live| !is_told(live));
+        self.closed.extend(unwatched.map(ClosedWorker::close));
+        Ok(Some(DeletionStep::NOTHING_YET))
     }
 
     /// The error of a deletion whose workers cannot be read: refused if a page is damaged, else

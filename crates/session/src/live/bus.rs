@@ -1,5 +1,6 @@
 //! Coalescing of `bus.*` events: the first notice of a kind is emitted at once, later ones within a
-//! second are counted and emitted as one event. A flood of connects writes one event a second.
+//! second are counted and emitted as one event. A flood of connects writes one event a second. A
+//! warning about another subscription is an event of its own, up to [`NAMED_MAX`] in a second.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -27,6 +28,10 @@ pub enum BusNotice {
 /// The time in which notices of one kind become one event.
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// Subscriptions that the warnings of one reason name in one [`WINDOW`]: whoever looks for a slow
+/// client finds it by name, and a flood of slow clients still writes few events.
+const NAMED_MAX: usize = 16;
+
 /// What the caller does after [`BusCoalescer::record`].
 #[derive(Debug, PartialEq)]
 pub(crate) enum BusAction {
@@ -47,6 +52,16 @@ struct NoticeCount {
     subscription: String,
     last_emitted: Option<Instant>,
     flush_due: bool,
+    /// The subscriptions that warnings have named since `last_emitted`.
+    named: Vec<String>,
+}
+
+impl NoticeCount {
+    /// True for a warning about a subscription that no warning of this window has named.
+    fn is_other_subscription(&self, subscription: &str) -> bool {
+        let is_named = |name: &String| name == subscription;
+        !subscription.is_empty() && self.named.len() < NAMED_MAX && !self.named.iter().any(is_named)
+    }
 }
 
 /// The counts of one session, by kind. Reasons are a closed set of codes, so the map stays small.
@@ -68,21 +83,26 @@ impl BusCoalescer {
         };
         let mut counts = self.counts.lock();
         let entry = counts.entry(kind).or_default();
+        let wait = entry
+            .last_emitted
+            .map(|last| WINDOW.saturating_sub(now.duration_since(last)));
+        let is_in_window = entry.flush_due || wait.is_some_and(|wait| !wait.is_zero());
+        if is_in_window && entry.is_other_subscription(&subscription) {
+            entry.named.push(subscription.clone());
+            let body = warning(kind, subscription, 1);
+            return BusAction::Emit(Box::new(body));
+        }
         entry.count += 1;
         entry.subscription = subscription;
-        if entry.flush_due {
-            return BusAction::Counted;
-        }
-        match entry
-            .last_emitted
-            .map(|last| WINDOW.saturating_sub(now.duration_since(last)))
-        {
+        match wait {
+            _ if entry.flush_due => BusAction::Counted,
             Some(wait) if !wait.is_zero() => {
                 entry.flush_due = true;
                 BusAction::Flush(kind, wait)
             }
             _ => {
                 entry.last_emitted = Some(now);
+                entry.named = vec![entry.subscription.clone()];
                 BusAction::Emit(Box::new(body(kind, entry)))
             }
         }
@@ -94,6 +114,7 @@ impl BusCoalescer {
         let entry = counts.get_mut(kind)?;
         entry.flush_due = false;
         entry.last_emitted = Some(now);
+        entry.named = vec![entry.subscription.clone()];
         (entry.count > 0).then(|| body(kind, entry))
     }
 }
@@ -103,12 +124,16 @@ fn body(kind: NoticeKind, entry: &mut NoticeCount) -> Body {
     match kind {
         "registered" => Body::BusSubscriberRegistered(SubscriberRegistered { count }),
         "unregistered" => Body::BusSubscriberUnregistered(SubscriberUnregistered { count }),
-        reason => Body::BusHandlerWarning(HandlerWarning {
-            subscription_name: std::mem::take(&mut entry.subscription),
-            reason: reason.to_owned(),
-            count,
-        }),
+        reason => warning(reason, std::mem::take(&mut entry.subscription), count),
     }
+}
+
+fn warning(reason: &str, subscription_name: String, count: u64) -> Body {
+    Body::BusHandlerWarning(HandlerWarning {
+        subscription_name,
+        reason: reason.to_owned(),
+        count,
+    })
 }
 
 #[cfg(test)]
@@ -159,5 +184,37 @@ mod tests {
                 BusAction::Emit(Box::new(Body::BusHandlerWarning(expected)))
             );
         }
+    }
+
+    // S3-093
+    #[test]
+    fn warnings_name_their_own_subscriptions() {
+        let bus = BusCoalescer::default();
+        let start = Instant::now();
+        let slow = |name: &str, now| {
+            let notice = BusNotice::Warning {
+                subscription: name.into(),
+                reason: "client_too_slow",
+            };
+            bus.record(notice, now)
+        };
+        let named = |name: &str, count| warning("client_too_slow", name.into(), count);
+        let emitted = |name: &str| BusAction::Emit(Box::new(named(name, 1)));
+        for name in ["ws-1", "ws-2", "ws-3"] {
+            assert_eq!(slow(name, start), emitted(name));
+        }
+        let reason = "client_too_slow";
+        assert_eq!(slow("ws-2", start), BusAction::Flush(reason, WINDOW));
+        assert_eq!(slow("ws-2", start), BusAction::Counted);
+        // Another one is named although a flush is due.
+        assert_eq!(slow("ws-4", start), emitted("ws-4"));
+        assert_eq!(bus.flush(reason, start + WINDOW), Some(named("ws-2", 2)));
+        // A flood is bounded: the sixteen names of the window are used up.
+        let later = start + WINDOW * 3;
+        let flood: Vec<String> = (0..40).map(|n| format!("ws-{n}")).collect();
+        let actions = flood.iter().map(|name| slow(name, later));
+        let events = actions.filter(|action| matches!(action, BusAction::Emit(_)));
+        assert_eq!(events.count(), NAMED_MAX);
+        assert_eq!(bus.flush(reason, later + WINDOW), Some(named("ws-39", 24)));
     }
 }

@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
+use turnwire_event::body::delegate::DelegateEnd;
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::code::{ReceiptKind, StopOutcome};
 use turnwire_event::fold::{OpenTurn, StopSummary, StoppedTask};
@@ -45,6 +46,9 @@ struct ChildTaskState {
     next_number: u64,
     running: BTreeMap<u64, RunningChild>,
     finished: Vec<FinishedChild>,
+    /// The ends of the workers that ended by themselves, reported or not. At most one for each
+    /// worker of the turn.
+    worker_ends: Vec<DelegateEnd>,
     /// A cancel is being requested: every end is recorded, and no child is accepted.
     recording: bool,
     /// The producer is done: no child is accepted.
@@ -81,6 +85,23 @@ pub(crate) struct FinishedChild {
     at: Timestamp,
 }
 
+impl FinishedChild {
+    /// True if the child's end is in an event before the cancel request: only the task that watches
+    /// the child ended later.
+    fn was_reported_before_cancel(&self, open: &OpenTurn) -> bool {
+        match self.kind {
+            ReceiptKind::Worker => {
+                let mut running = open.delegates.iter();
+                !running.any(|worker| worker.worker_session_id.to_string() == self.id)
+            }
+            // The tool that ran it has ended.
+            _ => {
+                self.outcome == StopOutcome::Finished && open.tool_name(self.tool_use_id).is_empty()
+            }
+        }
+    }
+}
+
 /// How the producer of a turn and its children ended.
 pub(crate) struct StopReport {
     pub(crate) producer_ended: Timestamp,
@@ -93,11 +114,13 @@ impl StopReport {
     /// The [`ReceiptLine`]s of a cancel, with times since `requested`.
     pub(crate) fn stops(&self, open: &OpenTurn, requested: Timestamp) -> StopSummary {
         // The receipt already has the ends that the producer emitted after the request.
-        let is_in_receipt = |child: &&FinishedChild| {
+        let is_in_receipt = |child: &FinishedChild| {
             let mut lines = open.finished.iter();
             lines.any(|line| line.kind == child.kind && line.id == child.id)
         };
-        let children = self.children.iter().filter(|child| !is_in_receipt(child));
+        let children = self.children.iter();
+        let children = children
+            .filter(|child| !is_in_receipt(child) && !child.was_reported_before_cancel(open));
         StopSummary {
             let_go_ms: self.producer_ended.ms_since(requested),
             left_behind: self.producer_left_behind,
@@ -107,6 +130,7 @@ impl StopReport {
                     line: ReceiptLine {
                         kind: child.kind,
                         id: child.id.clone(),
+                        name: open.tool_name(child.tool_use_id),
                         outcome: child.outcome,
                         ms: child.at.ms_since(requested),
                     },
@@ -195,6 +219,21 @@ impl ChildTasks {
             finished.extend(child.finish(StopOutcome::Discarded, now));
         }
         finished
+    }
+
+    /// Records how a worker of the turn ended, so that the turn can report it even if the tool call
+    /// that waited for the worker is dropped.
+    pub(crate) fn record_worker_end(&self, end: DelegateEnd) {
+        let mut state = self.state.lock();
+        let is_recorded = |other: &DelegateEnd| other.worker() == end.worker();
+        if !state.worker_ends.iter().any(is_recorded) {
+            state.worker_ends.push(end);
+        }
+    }
+
+    /// The ends of the workers that have ended by themselves so far.
+    pub(crate) fn worker_ends(&self) -> Vec<DelegateEnd> {
+        self.state.lock().worker_ends.clone()
     }
 
     fn on_child_ended(&self, number: u64, outcome: StopOutcome) {

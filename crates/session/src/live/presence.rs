@@ -9,6 +9,8 @@ use parking_lot::Mutex;
 /// The watchers of one session; streams of turns are watchers too.
 pub(crate) struct SessionPresence {
     watchers: AtomicUsize,
+    /// Connections to a parent session that deliver the events of this one too.
+    deliveries: AtomicUsize,
     /// How often the last watcher has left: a grace period belongs to one departure.
     departures: AtomicUsize,
     /// The newest departure that was not quiet.
@@ -20,6 +22,7 @@ impl SessionPresence {
     pub(crate) fn new() -> Self {
         Self {
             watchers: AtomicUsize::new(0),
+            deliveries: AtomicUsize::new(0),
             departures: AtomicUsize::new(0),
             last_noticed: AtomicUsize::new(0),
             idle_since: Mutex::new(Instant::now()),
@@ -28,6 +31,22 @@ impl SessionPresence {
 
     pub(crate) fn is_watched(&self) -> bool {
         self.watchers.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether a client is sent the events of the session: by its own connection, or by one to a
+    /// parent.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.is_watched() || self.deliveries.load(Ordering::Acquire) > 0
+    }
+
+    /// Adds a connection to a parent.
+    pub(crate) fn start_delivery(&self) {
+        self.deliveries.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Removes a connection to a parent.
+    pub(crate) fn end_delivery(&self) {
+        self.deliveries.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Adds a watcher to the count.

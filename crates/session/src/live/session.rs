@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
+use turnwire_event::body::session::SessionClosed;
 use turnwire_event::fold::OpenTurn;
-use turnwire_event::port::{ChildTaskRegistry, NoChildTasks, WorkerLauncher};
+use turnwire_event::port::{NoChildTasks, WorkerLauncher};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
     Actor, Body, Clock, EpisodeId, EventFilter, IdGenerator, Owner, Position, Seq, SessionId,
@@ -19,11 +20,13 @@ use turnwire_hub::ring::RingBounds;
 use turnwire_hub::{Ring, RingBudget, RingClosed, WakePump};
 use turnwire_log::sequencer::OutboxBounds;
 use turnwire_log::{
-    BatchTicket, EventDraft, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer, SequencerError,
-    Store, StoreFault,
+    BatchTicket, EventDraft, EventSelection, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer,
+    SequencerError, Store, StoreFault,
 };
 
 use super::bus::{BusAction, BusCoalescer, BusNotice};
+use super::bus_budget::{BusBudget, BusClass, BusDecision};
+use super::child_tasks::ChildTasks;
 use super::presence::SessionPresence;
 use super::routing_policy::ActiveRoutingPolicy;
 use super::transcript::{Transcript, apply_released};
@@ -41,12 +44,7 @@ use crate::submit::write_slots::{WriteSlot, WriteSlots};
 /// Creates the [`WorkerLauncher`] of a turn, through which the turn starts workers: children of the
 /// turn, which inherit locale, location and wire version from its request.
 pub(crate) type DelegateFactory = Box<
-    dyn Fn(
-            &Arc<LiveSession>,
-            TurnId,
-            &SubmitRequest,
-            Arc<dyn ChildTaskRegistry>,
-        ) -> Arc<dyn WorkerLauncher>
+    dyn Fn(&Arc<LiveSession>, TurnId, &SubmitRequest, Arc<ChildTasks>) -> Arc<dyn WorkerLauncher>
         + Send
         + Sync,
 >;
@@ -196,7 +194,7 @@ impl SessionServices {
         parent: &Arc<LiveSession>,
         turn: TurnId,
         request: &SubmitRequest,
-        children: Arc<dyn ChildTaskRegistry>,
+        children: Arc<ChildTasks>,
     ) -> Arc<dyn WorkerLauncher> {
         match self.delegates.get() {
             Some(delegate) => delegate(parent, turn, request, children),
@@ -209,9 +207,12 @@ impl SessionServices {
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayCount {
     pub(crate) filter: EventFilter,
-    pub(crate) since: Seq,
-    pub(crate) upto: Seq,
-    pub(crate) count: u64,
+    pub(crate) since: Position,
+    pub(crate) upto: Position,
+    /// The persisted events that pass the filter.
+    pub(crate) persisted: u64,
+    /// Starts and ends of the messages that completed in between.
+    pub(crate) ends: u64,
 }
 
 /// A session in memory. The [`Sequencer`] orders everything that is written, and clients read
@@ -234,6 +235,7 @@ pub struct LiveSession {
     pub(crate) slot: Mutex<TurnSlot>,
     pub(crate) presence: SessionPresence,
     bus: BusCoalescer,
+    bus_budget: BusBudget,
     /// Locked by blocking threads while they read the store; elsewhere only tried.
     pub(crate) history: Arc<Mutex<HistoryCache>>,
     /// The last count of a replay: many clients reconnect from one position with one filter.
@@ -342,6 +344,10 @@ impl LiveSession {
             events: services.options.ring_events,
             bytes: services.options.ring_bytes,
         };
+        let bus_budget = match tail.seq {
+            Seq(0) => BusBudget::full(services.options.bus_events_max),
+            _ => BusBudget::unknown(),
+        };
         let transcript = Transcript::new(row, open);
         let (pump, budget) = (services.pump.clone(), services.ring_budget.clone());
         let ring = Ring::new(tail.position(), transcript, bounds, pump, budget);
@@ -365,6 +371,7 @@ impl LiveSession {
             slot: Mutex::default(),
             presence: SessionPresence::new(),
             bus: BusCoalescer::default(),
+            bus_budget,
             history: Arc::new(Mutex::new(history)),
             last_replay_count: Mutex::new(None),
         })
@@ -432,17 +439,53 @@ impl LiveSession {
         }
         match self.bus.record(notice, Instant::now()) {
             BusAction::Counted => {}
-            BusAction::Emit(body) => drop(self.emit(Actor::SYSTEM, *body)),
+            BusAction::Emit(body) => self.emit_bounded(*body),
             BusAction::Flush(kind, delay) => {
                 let live = self.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(delay).await;
                     if let Some(body) = live.bus.flush(kind, Instant::now()) {
+                        live.emit_bounded(body);
+                    }
+                });
+            }
+        }
+    }
+
+    /// Emits a `bus.*` event within the bound of the session.
+    fn emit_bounded(self: &Arc<Self>, body: Body) {
+        match self.bus_budget.take(body) {
+            BusDecision::Nothing => {}
+            BusDecision::Emit(body) => drop(self.emit(Actor::SYSTEM, *body)),
+            BusDecision::Count(class) => {
+                let live = self.clone();
+                tokio::spawn(async move {
+                    let stored = live.count_bus_events(class).await;
+                    let max = live.services.options.bus_events_max;
+                    for body in live.bus_budget.set_stored(class, stored, max) {
                         let _ = live.emit(Actor::SYSTEM, body);
                     }
                 });
             }
         }
+    }
+
+    /// The number of stored events of a class, counted up to the bound; `None` if it cannot be read.
+    async fn count_bus_events(&self, class: BusClass) -> Option<u64> {
+        let (id, upto) = (self.id, self.sequencer.last().seq);
+        let max = self.services.options.bus_events_max;
+        let selection = EventSelection::all().with_types(class.types());
+        let read = self.services.read_rows(move |store| {
+            let Some(tail) = store.tail(id)? else {
+                return Ok(0);
+            };
+            let counted = store.count(id, tail.low, upto, &selection, max as usize)?;
+            Ok(counted.events)
+        });
+        let stored = read.await.inspect_err(|error| {
+            tracing::debug!(session = %id, %error, "could not count the events of clients");
+        });
+        stored.ok()
     }
 
     /// Whether no turn runs or is queued, and every event is written. Queued turns of a damaged
@@ -462,6 +505,22 @@ impl LiveSession {
             && self.presence.idle_time() >= self.services.options.idle_unload
     }
 
+    /// Tells the clients of a session that is being deleted, by its last event, and stops its turn.
+    /// False if there is nobody to tell, or it is told already.
+    pub(crate) fn announce_deletion(&self) -> bool {
+        let closed = SessionClosed {
+            reason: SessionClosed::DELETED.to_owned(),
+        };
+        let is_told = self.presence.is_delivered()
+            && self
+                .emit(Actor::SYSTEM, Body::SessionClosed(closed))
+                .is_ok();
+        if is_told {
+            self.slot.lock().clear();
+        }
+        is_told
+    }
+
     /// Closes a deleted session: stops its turn, refuses events, ends its connections.
     pub(crate) fn close(&self) {
         self.close_for(RingClosed::Deleted);
@@ -475,7 +534,7 @@ impl LiveSession {
         let is_used = self.ring.close_reason().is_some()
             || slot.running.is_some()
             || !slot.queue.is_empty()
-            || self.presence.is_watched()
+            || self.presence.is_delivered()
             || !self.sequencer.is_settled();
         if !is_used {
             // Under the lock: no turn starts in between.

@@ -3,8 +3,10 @@
 //! The ring folds released events into a [`Transcript`] under the lock that publishes them, so a
 //! snapshot taken under that lock is exact at its position, also in the middle of a message.
 
-use turnwire_event::fold::OpenTurn;
-use turnwire_event::row::SessionRow;
+use turnwire_event::body::stream::ToolUseInputDelta;
+use turnwire_event::fold::message::BlockFold;
+use turnwire_event::fold::{OpenTurn, OpenWork};
+use turnwire_event::row::{SessionRow, TurnRow};
 use turnwire_event::{Body, Message, MessageId, Position, TurnId};
 use turnwire_hub::RingState;
 use turnwire_log::ReleasedEvent;
@@ -16,6 +18,8 @@ pub struct Transcript {
     pub row: SessionRow,
     /// What the turn in flight has open: its message, tools, workers.
     pub open: Option<OpenTurn>,
+    /// What runs and what waits for a decision, as clients see it.
+    pub work: OpenWork,
     /// Whether the routing policy was replaced after the turn in flight started, which still
     /// routes by the previous policy.
     policy_reloaded: bool,
@@ -23,6 +27,8 @@ pub struct Transcript {
 
 impl RingState for Transcript {
     fn apply(&mut self, event: &ReleasedEvent) {
+        let head = &event.head;
+        self.work.apply(self.row.id, head, event.time, &event.body);
         match &event.body {
             Body::TurnStarted(_) => {
                 self.row.turn_count += 1;
@@ -53,6 +59,8 @@ impl RingState for Transcript {
                 self.policy_reloaded = true;
             }
             Body::LlmCallCompleted(call) => self.row.cost_usd += call.usage.cost_usd,
+            // A stopped or failed call is paid for too.
+            Body::LlmCallFailed(call) => self.row.cost_usd += call.usage.cost_usd,
             _ => {}
         }
         if let Some(open) = &mut self.open
@@ -75,6 +83,7 @@ impl Transcript {
         Self {
             row,
             open,
+            work: OpenWork::default(),
             policy_reloaded: false,
         }
     }
@@ -93,8 +102,7 @@ impl Transcript {
     /// than `bytes_max` bytes.
     pub fn message_in_flight(&self, bytes_max: usize) -> Option<Message> {
         let message = self.open.as_ref()?.message.as_ref()?;
-        let blocks = message.blocks.iter();
-        let bytes: usize = blocks.map(|block| block.grown().len()).sum();
+        let bytes = message.grown_bytes();
         if bytes <= bytes_max {
             return Some(message.in_progress(self.row.id));
         }
@@ -102,6 +110,26 @@ impl Transcript {
         let mut without = message.in_progress_without_content(self.row.id);
         without.omit_content(bytes as u64);
         Some(without)
+    }
+
+    /// The inputs of tool uses that still stream, each as one delta with all of its raw text so far;
+    /// none if [`message_in_flight`](Self::message_in_flight) is without its content.
+    pub fn inputs_in_flight(&self, bytes_max: usize) -> Vec<ToolUseInputDelta> {
+        let message = self.open.as_ref().and_then(|open| open.message.as_ref());
+        let Some(message) = message.filter(|message| message.grown_bytes() <= bytes_max) else {
+            return Vec::new();
+        };
+        let blocks = (0..).zip(&message.blocks);
+        let inputs = blocks.filter_map(|(content_block_index, block)| match block {
+            BlockFold::Tool(tool_use_id, _, raw, None) => Some(ToolUseInputDelta {
+                message_id: message.id,
+                content_block_index,
+                tool_use_id: *tool_use_id,
+                partial_json: raw.clone(),
+            }),
+            _ => None,
+        });
+        inputs.collect()
     }
 }
 
@@ -114,6 +142,12 @@ pub struct SessionSnapshot {
     pub current_turn: Option<TurnId>,
     /// The newest messages, oldest first; the last may be in flight.
     pub messages: Vec<Message>,
+    /// The work that was open at that position.
+    pub work: OpenWork,
+    /// The inputs of tool uses that were streaming; see [`Transcript::inputs_in_flight`].
+    pub inputs: Vec<ToolUseInputDelta>,
+    /// The turn that ended last at that position or before.
+    pub last_turn: Option<TurnRow>,
     /// True if the session has messages before these.
     pub has_older: bool,
     /// The position of the last event that the snapshot includes.

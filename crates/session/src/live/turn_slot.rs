@@ -128,6 +128,9 @@ impl QueuedTurn {
 #[derive(Default)]
 pub(crate) struct TurnSlot {
     pub(crate) running: Option<RunningTurn>,
+    /// The first turn of a worker whose session is created and whose task has not begun: no other
+    /// turn comes before it.
+    pub(crate) first_turn: Option<TurnId>,
     /// The queued turns, the next to start first.
     pub(crate) queue: VecDeque<QueuedTurn>,
     /// Whether a task is starting the next queued turn.
@@ -140,9 +143,11 @@ pub(crate) struct TurnSlot {
 }
 
 impl TurnSlot {
-    /// The turn that keeps a new one from starting: the running one, or the first queued one.
+    /// The turn that keeps a new one from starting: the running one, the first one of a worker, or
+    /// the first queued one.
     pub(crate) fn blocking_turn(&self) -> Option<TurnId> {
         let running = self.running.as_ref().map(|running| running.id);
+        let running = running.or(self.first_turn);
         running.or_else(|| self.queue.front().map(|queued| queued.id))
     }
 
@@ -212,6 +217,7 @@ impl TurnSlot {
         }
         metrics::gauge!(metric::TURN_QUEUED).decrement(self.queue.len() as f64);
         self.queue.clear();
+        self.first_turn = None;
         self.version += 1;
     }
 

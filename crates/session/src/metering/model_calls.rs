@@ -13,6 +13,8 @@ struct CallInFlight {
     model: String,
     /// The start of the call; `None` if another process started it.
     started: Option<Instant>,
+    /// What the call has used so far; see [`CallsInFlight::report`].
+    usage: TokenUsage,
 }
 
 /// The model calls of a turn that are in flight.
@@ -37,17 +39,37 @@ impl CallsInFlight {
 
     fn insert(&mut self, id: CallId, model: &str, started: Option<Instant>) {
         let model = model.to_owned();
-        self.0.insert(id, CallInFlight { model, started });
+        let usage = TokenUsage::default();
+        let call = CallInFlight {
+            model,
+            started,
+            usage,
+        };
+        self.0.insert(id, call);
     }
 
-    /// Records the end, the duration and the usage of a call that succeeded.
-    pub(super) fn complete(&mut self, id: CallId, usage: &TokenUsage) {
-        let model = self.close(id, "completed");
-        record_usage(model, usage);
+    /// Takes what a call has used so far, for its end if it is stopped.
+    pub(crate) fn report(&mut self, id: CallId, usage: TokenUsage) {
+        if let Some(call) = self.0.get_mut(&id) {
+            call.usage = usage;
+        }
+    }
+
+    /// What a call has used so far.
+    pub(crate) fn usage(&self, id: CallId) -> Option<TokenUsage> {
+        self.0.get(&id).map(|call| call.usage)
+    }
+
+    /// Records the end, the duration and the usage of a call.
+    pub(super) fn end(&mut self, id: CallId, status: &'static str, usage: &TokenUsage) {
+        let model = self.close(id, status);
+        if *usage != TokenUsage::default() {
+            record_usage(model, usage);
+        }
     }
 
     /// Records the end and the duration of a call, and returns its model.
-    pub(super) fn close(&mut self, id: CallId, status: &'static str) -> String {
+    fn close(&mut self, id: CallId, status: &'static str) -> String {
         let (model, started) = match self.0.remove(&id) {
             Some(call) => (call.model, call.started),
             None => (String::new(), None),
@@ -55,8 +77,8 @@ impl CallsInFlight {
         metrics::counter!(metric::LLM_CALLS_TOTAL, "model" => model.clone(), "status" => status)
             .increment(1);
         if let Some(started) = started {
-            metrics::histogram!(metric::LLM_CALL_DURATION_MS, "model" => model.clone())
-                .record(started.elapsed().as_secs_f64() * 1e3);
+            metrics::histogram!(metric::LLM_CALL_DURATION_SECONDS, "model" => model.clone())
+                .record(started.elapsed());
         }
         model
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use turnwire_event::fold::replay::FinishedReplay;
-use turnwire_event::{Actor, Epoch, EventFilter, EventType, Position, SessionId, TypeSet};
-use turnwire_log::EventSelection;
+use turnwire_event::{Actor, Epoch, EventFilter, EventType, Position, Seq, SessionId, TypeSet};
+use turnwire_log::{EventSelection, Store};
 
 use super::replay::{CatchUp, ReplayError};
 use crate::error::Error;
@@ -55,23 +55,31 @@ impl LiveSession {
 
     /// Whether the stored events of this session contain the start of `worker`.
     pub async fn started(&self, worker: SessionId) -> Result<bool, Error> {
-        let selection = EventSelection::all()
-            .with_types(TypeSet::EMPTY.with(EventType::DelegateStarted))
-            .with_actors(vec![Actor::worker(worker)]);
         let (id, upto) = (self.id, self.tail().seq);
         let scan_max = self.services.options.scan_max;
-        let read = self.read(move |store| {
-            let mut after = store.tail(id)?.ok_or(Error::SessionNotFound)?.low;
-            // As many pieces as the starts of workers make: other events are not looked at.
-            while after < upto {
-                let counted = store.count(id, after, upto, &selection, scan_max)?;
-                if counted.events > 0 {
-                    return Ok(true);
-                }
-                after = counted.end;
-            }
-            Ok(false)
-        });
+        let read = self.read(move |store| names_worker(store, (id, upto), worker, scan_max));
         read.await
     }
+}
+
+/// Whether the stored events of a session up to `upto` contain the start of `worker`.
+pub(crate) fn names_worker(
+    store: &dyn Store,
+    (session, upto): (SessionId, Seq),
+    worker: SessionId,
+    scan_max: usize,
+) -> Result<bool, Error> {
+    let selection = EventSelection::all()
+        .with_types(TypeSet::EMPTY.with(EventType::DelegateStarted))
+        .with_actors(vec![Actor::worker(worker)]);
+    let mut after = store.tail(session)?.ok_or(Error::SessionNotFound)?.low;
+    // As many pieces as the starts of workers make: other events are not looked at.
+    while after < upto {
+        let counted = store.count(session, after, upto, &selection, scan_max)?;
+        if counted.events > 0 {
+            return Ok(true);
+        }
+        after = counted.end;
+    }
+    Ok(false)
 }

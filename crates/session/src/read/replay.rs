@@ -16,7 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::{FinishedReplay, ReplayRange, events as missed_events};
-use turnwire_event::{EventFilter, EventHead, Position, Seq, SessionId};
+use turnwire_event::{Actor, EventFilter, EventHead, EventType, Position, Seq, SessionId};
 use turnwire_log::{CountedEvents, EventSelection, Log, ReadError, ReadLimits, Store};
 
 use crate::error::Error;
@@ -60,8 +60,8 @@ pub struct CatchUp {
 }
 
 impl LiveSession {
-    /// Starts a replay from a client's cursor, unless more than `max` persisted events pass the
-    /// filter. A cursor of another epoch is refused: its client may have seen lost events.
+    /// Starts a replay from a client's cursor, unless it would send more than `max` events, persisted
+    /// and streaming ones. A cursor of another epoch is refused: its client may have seen lost events.
     pub async fn catch_up(
         self: &Arc<Self>,
         since: Position,
@@ -87,10 +87,9 @@ impl LiveSession {
         if since > upto {
             return Err(ReplayError::Expired);
         }
-        let count = self.count_passing((since.seq, upto.seq), filter, max);
-        let count = count.await?;
-        if count > max {
-            return Err(ReplayError::TooLarge(count, max));
+        let (count, streamed) = self.count_passing((since, upto), filter, max).await?;
+        if count + streamed > max {
+            return Err(ReplayError::TooLarge(count + streamed, max));
         }
         Ok(CatchUp {
             live: self.clone(),
@@ -104,44 +103,154 @@ impl LiveSession {
         })
     }
 
-    /// Counts the persisted events after `since` that pass the filter, in pieces, until there are
-    /// more than `max`. Fails if an event after `since` was trimmed.
+    /// Counts what a replay from `since` to `upto` sends, in pieces, until there is more than `max`:
+    /// the persisted events that pass the filter, and beside them the streaming events. Fails if an
+    /// event after `since` was trimmed.
     async fn count_passing(
-        &self,
-        (since, upto): (Seq, Seq),
+        self: &Arc<Self>,
+        (since, upto): (Position, Position),
         filter: &EventFilter,
         max: u64,
-    ) -> Result<u64, ReplayError> {
+    ) -> Result<(u64, u64), ReplayError> {
         // Every persisted event passes: no need to read.
         let passes_all =
             filter.passes_all(EventFilter::full().types()) && filter.includes_suppressed();
         let last = self.last_replay_count.lock().clone();
-        let last =
-            last.filter(|last| last.since == since && last.upto <= upto && last.filter == *filter);
-        let (mut from, mut count) = match last {
-            _ if passes_all => (upto, upto.0 - since.0),
-            None => (since, 0),
-            Some(last) => (last.upto, last.count),
+        let last = last.filter(|last| last.upto <= upto && last.filter == *filter);
+        let of_seq = last.as_ref().filter(|last| last.since.seq == since.seq);
+        let (mut from, mut count) = match of_seq {
+            _ if passes_all => (upto.seq, upto.seq.0 - since.seq.0),
+            None => (since.seq, 0),
+            Some(last) => (last.upto.seq, last.persisted),
         };
         loop {
-            let counted = self.count_piece(since, (from, upto), filter).await?;
+            let counted = self
+                .count_piece(since.seq, (from, upto.seq), filter)
+                .await?;
             (from, count) = (counted.end, count + counted.events);
             if count > max {
-                return Ok(count);
+                return Ok((count, 0));
             }
-            if from >= upto {
+            if from >= upto.seq {
                 break;
             }
         }
-        if !passes_all {
-            *self.last_replay_count.lock() = Some(ReplayCount {
-                filter: filter.clone(),
-                since,
-                upto,
-                count,
+        let counted = |ends| ReplayCount {
+            filter: filter.clone(),
+            since,
+            upto,
+            persisted: count,
+            ends,
+        };
+        if !passes_streamed(filter) {
+            *self.last_replay_count.lock() = Some(counted(0));
+            return Ok((count, 0));
+        }
+        // A replay without a limit needs no count of the rest.
+        if max == u64::MAX {
+            return Ok((count, 0));
+        }
+        let of_cursor = last.filter(|last| last.since == since);
+        let counted_ends = of_cursor.map_or((since, 0), |last| (last.upto, last.ends));
+        let left = max - count;
+        let ends = self.count_ends((since, counted_ends, upto), filter, left);
+        let ends = ends.await?;
+        if ends <= left {
+            *self.last_replay_count.lock() = Some(counted(ends));
+        }
+        let deltas = self.count_deltas((since, upto), filter).await?;
+        Ok((count, ends + deltas))
+    }
+
+    /// Counts the starts and ends of the messages that completed in (`from`, `upto`] and pass the
+    /// filter, on top of `count`, until there are more than `max`.
+    async fn count_ends(
+        &self,
+        (since, (mut from, mut count), upto): (Position, (Position, u64), Position),
+        filter: &EventFilter,
+        max: u64,
+    ) -> Result<u64, ReplayError> {
+        let passes = |kind| passes_streamed_type(filter, kind);
+        let (starts, ends) = (
+            passes(EventType::MessageStart),
+            passes(EventType::MessageComplete),
+        );
+        if !starts && !ends {
+            return Ok(count);
+        }
+        let (id, piece) = (self.id, self.services.options.scan_max.max(1));
+        while count <= max {
+            let read = self.read_replay(move |store| {
+                Ok::<_, ReplayError>(store.streamed_ranges(id, from, upto, piece)?)
             });
+            let ranges = read.await?;
+            for (started, completed) in &ranges {
+                count += u64::from(starts && *started > since) + u64::from(ends);
+                from = *completed;
+            }
+            if ranges.len() < piece {
+                break;
+            }
         }
         Ok(count)
+    }
+
+    /// Counts what a replay sends of the message that contains `since`, beside its end, and of the
+    /// message in flight at `upto`: joined deltas, and the start of the latter.
+    async fn count_deltas(
+        self: &Arc<Self>,
+        (since, upto): (Position, Position),
+        filter: &EventFilter,
+    ) -> Result<u64, ReplayError> {
+        let (id, live, filter) = (self.id, self.clone(), filter.clone());
+        let read = self.read_replay(move |store| {
+            let in_flight = live.message_in_flight(upto);
+            let mut messages = Vec::new();
+            for at in [since, upto] {
+                // The message that contains the position, if it is complete by now.
+                let (stored, _) = store.streamed_messages(id, at, at, 0)?;
+                messages.extend(stored.iter().filter_map(MessageFold::from_stored));
+            }
+            messages.retain(|fold| in_flight.as_ref().is_none_or(|open| open.id != fold.id));
+            messages.extend(in_flight);
+            messages.dedup_by_key(|fold| fold.id);
+            let range = ReplayRange {
+                since,
+                upto,
+                from: since,
+                to: upto,
+            };
+            let mut count = 0;
+            for fold in messages {
+                let is_counted = |kind| match fold.completed {
+                    // Counted with the messages that completed.
+                    Some((end, ..)) if end <= upto => {
+                        matches!(kind, EventType::MessageStart | EventType::MessageComplete)
+                    }
+                    _ => false,
+                };
+                let events = missed_events(&fold, id, range, FinishedReplay::Ends);
+                let heads = events.iter().map(turnwire_event::Event::head);
+                let passing = heads.filter(|head| filter.matches(head) && !is_counted(head.kind));
+                count += passing.count() as u64;
+            }
+            Ok::<_, ReplayError>(count)
+        });
+        read.await
+    }
+
+    /// Fails if an event after `since` was trimmed from the log, also while the ring still has it: a
+    /// client gets the same answer before and after a restart.
+    pub async fn check_retained(&self, since: Position) -> Result<(), ReplayError> {
+        let (id, since) = (self.id, since.seq);
+        let read = self.read_replay(move |store| {
+            let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
+            match since < tail.low {
+                true => Err(ReplayError::Expired),
+                false => Ok(()),
+            }
+        });
+        read.await
     }
 
     /// Counts as many events as one read may look at.
@@ -317,6 +426,14 @@ fn cut(events: &mut Vec<(EventHead, Bytes)>, bytes_max: usize) -> Option<Positio
 /// Whether the filter lets through events of messages that stream, which are not in the log.
 fn passes_streamed(filter: &EventFilter) -> bool {
     filter.types().iter().any(|kind| !kind.is_persisted())
+}
+
+/// Whether the filter lets through events of this type of messages that stream: they are the
+/// orchestrator's and never hidden.
+fn passes_streamed_type(filter: &EventFilter, kind: EventType) -> bool {
+    let is_orchestrator = |actor: &Actor| Actor::ORCHESTRATOR.matches(actor);
+    let actors = filter.actors();
+    filter.types().contains(kind) && actors.is_none_or(|actors| actors.iter().any(is_orchestrator))
 }
 
 /// The position of a stored event; it has the epoch in which the event was written.

@@ -1,4 +1,5 @@
-//! The snapshot of a session: its newest messages and its turn in flight at the ring's tail.
+//! The snapshot of a session: its newest messages, its turn in flight with the open work, and
+//! the end of the turn before, all at the ring's tail.
 
 use std::sync::Arc;
 
@@ -25,6 +26,9 @@ impl LiveSession {
                     .message_in_flight(bounds.bytes)
                     .into_iter()
                     .collect(),
+                work: transcript.work.clone(),
+                inputs: transcript.inputs_in_flight(bounds.bytes),
+                last_turn: None,
                 has_older: false,
                 at,
                 cursor,
@@ -36,14 +40,17 @@ impl LiveSession {
             rows: bounds.rows.saturating_sub(snapshot.messages.len()),
             ..bounds
         };
-        let read =
-            move |store: &dyn Store| store.messages(id, MessageView::Clients, at, None, left);
-        let stored = self.read(move |store| Ok::<_, Error>(read(store)?)).await;
-        let stored = stored.inspect_err(|error| {
+        let read = move |store: &dyn Store| {
+            let messages = store.messages(id, MessageView::Clients, at, None, left)?;
+            Ok::<_, Error>((messages, store.last_ended_turn(id, at)?))
+        };
+        let stored = self.read(read).await;
+        let (stored, last_turn) = stored.inspect_err(|error| {
             if *error == Error::Quarantined {
                 self.quarantine();
             }
         })?;
+        snapshot.last_turn = last_turn;
         snapshot.has_older = stored.has_more;
         snapshot.messages.splice(0..0, stored.rows);
         Ok(snapshot)

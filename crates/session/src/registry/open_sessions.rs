@@ -74,11 +74,15 @@ impl SessionRegistry {
                 let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
                 let depth = worker_depth(store, &row)?;
-                Ok::<_, Error>((row, depth, tail, store.queued_turns(id)?))
+                let waiting = (store.queued_turns(id)?, store.open_approvals(id)?);
+                Ok::<_, Error>((row, depth, tail, waiting))
             });
-            let (row, depth, tail, queued) = read.await?;
+            let (row, depth, tail, (queued, approvals)) = read.await?;
             let owner = row.owner.clone();
             let loaded = LiveSession::load(services.clone(), (row, depth), tail, None);
+            loaded
+                .ring
+                .with_state_mut(|transcript| transcript.work.approvals = approvals);
             {
                 let mut slot = loaded.slot.lock();
                 let queue_limit = &services.runner.queued;

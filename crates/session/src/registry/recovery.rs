@@ -7,22 +7,28 @@
 //! nothing to do.
 
 use std::cmp::Reverse;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use turnwire_event::body::delegate::DelegateEnd;
+use turnwire_event::body::turn::TurnCompleted;
 use turnwire_event::code::ToolState;
-use turnwire_event::fold::turn::OpenTool;
+use turnwire_event::fold::turn::{OpenCall, OpenTool};
 use turnwire_event::fold::{MessageFold, OpenTurn};
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Body, Event, Seq};
+use turnwire_event::{ActorKind, Body, Event, Seq};
 use turnwire_log::{EventSelection, ReadLimits, Records, Store};
 
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::metering::model_calls::CallsInFlight;
+use crate::read::worker_result::stored_worker_end;
+use crate::registry::open_sessions::SessionRegistry;
 use crate::store_read::worker_depth;
 use crate::turn::bind::PassThroughGate;
 use crate::turn::ending::{EndingContext, abort_turn};
+use crate::turn::opening::dm_label;
 
 /// Events of an open turn read at once: a turn may have any number of events, of any size.
 const PAGE: ReadLimits = ReadLimits {
@@ -31,13 +37,22 @@ const PAGE: ReadLimits = ReadLimits {
     scanned: 10_000,
 };
 
-/// Ends every turn that has started and not ended, and returns their number.
-pub(crate) async fn end_open_turns(services: &Arc<SessionServices>) -> Result<usize, Error> {
+/// Ends every turn that has started and not ended, and returns their number. The sessions in
+/// `deleting` are closed, and no event may follow their last one.
+pub(crate) async fn end_open_turns(
+    services: &Arc<SessionServices>,
+    deleting: &SessionRegistry,
+) -> Result<usize, Error> {
     let open = services.read(|store| open_turns(store)).await?;
-    let count = open.len();
+    let mut count = 0;
     for row in open {
         let id = row.id;
         let session = row.session_id;
+        let is_closed = deleting.get(session).is_some();
+        if is_closed || services.quarantined.lock().contains(&session) {
+            continue;
+        }
+        count += 1;
         if let Err(error) = end_open_turn(services, row).await {
             // One damaged session must not keep the server from starting.
             services.quarantined.lock().insert(session);
@@ -61,10 +76,11 @@ fn open_turns(store: &dyn Records) -> Result<Vec<TurnRow>, Error> {
 
 async fn end_open_turn(services: &Arc<SessionServices>, row: TurnRow) -> Result<(), Error> {
     let (turn, session) = (row.id, row.session_id);
+    let dm_types = services.options.dm_types.clone();
     let read = services.read(move |store| {
         let session_row = store.session(session)?.ok_or(Error::SessionNotFound)?;
         let tail = store.tail(session)?.ok_or(Error::SessionNotFound)?;
-        let (open, context) = reopen(store, &row, tail.seq)?;
+        let (open, context) = reopen(store, &row, tail.seq, &dm_types)?;
         Ok::<_, Error>((open, context, session_row, tail))
     });
     let (open, context, session_row, tail) = read.await?;
@@ -73,17 +89,26 @@ async fn end_open_turn(services: &Arc<SessionServices>, row: TurnRow) -> Result<
     let cut = message.map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
     let live = LiveSession::load(services.clone(), (session_row, 0), tail, Some(open));
     live.sequencer.resume_turn(turn, is_cancelled, cut);
-    abort_turn(&live, turn, Some("server_restart"), context);
+    abort_turn(&live, turn, Some(TurnCompleted::SERVER_RESTART), context);
     live.all_committed().await?;
     tracing::info!(%session, %turn, "ended a turn that the last run left open");
     Ok(())
 }
 
-/// Folds a stored turn: what it has open, and the context of its end.
-fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, EndingContext), Error> {
+/// Folds a stored turn: what it has open, and the context of its end. Of the labels of its metrics,
+/// the vertical and the experiment arm are not stored; they stay empty.
+fn reopen(
+    store: &dyn Store,
+    row: &TurnRow,
+    tail: Seq,
+    dm_types: &[String],
+) -> Result<(OpenTurn, EndingContext), Error> {
     let mut open = OpenTurn::new(row.id);
     let mut hidden_tools = HashSet::new();
+    let mut tool_agents = HashMap::new();
+    let mut dm_type = None;
     let mut calls = CallsInFlight::default();
+    let mut last_call = None;
     // Includes the `turn.started`, which has the versions that the turn was bound to.
     let mut after = row.started.seq.prev();
     let of_turn = EventSelection::all().with_turn(row.id);
@@ -98,7 +123,19 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
             if let (true, Body::ToolCalled(tool)) = (stored.head.suppressed, &event.body) {
                 hidden_tools.insert(tool.tool_use_id);
             }
+            match (&event.body, event.sub_agent_id) {
+                (Body::ToolCalled(tool), Some(agent)) => {
+                    tool_agents.insert(tool.tool_use_id, agent.into());
+                }
+                (Body::TurnStarted(started), _) => dm_type.clone_from(&started.dm_type),
+                _ => {}
+            }
             calls.restore(&event.body);
+            if matches!(event.body, Body::LlmCallStarted(_))
+                && event.actor.kind() != ActorKind::Subagent
+            {
+                last_call = Some(event.id);
+            }
             open.apply(event.id, event.timestamp, &event.actor, &event.body);
         }
     }
@@ -106,6 +143,14 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
     // that it uses from their rows.
     if !open.in_call.is_empty() {
         open.message = MessageFold::from_parts(&store.message_checkpoints(row.id)?);
+    }
+    // Of a message in flight, clients may have seen more than its checkpoints have.
+    let is_streaming = |call: &OpenCall| call.actor.kind() != ActorKind::Subagent;
+    if open.in_call.iter().any(is_streaming) {
+        let message = open.message.as_ref();
+        let stored =
+            message.map(|message| message.cuts.last().map_or(message.started, |cut| cut.at));
+        open.kept_until = stored.or(last_call);
     }
     let tools = store.turn_tool_calls(row.id)?;
     let pending = tools
@@ -122,10 +167,28 @@ fn reopen(store: &dyn Store, row: &TurnRow, tail: Seq) -> Result<(OpenTurn, Endi
         tool_types: tool_types.collect(),
         trace: row.trace.clone().map(Arc::new),
         calls,
-        agent_definition: row.agent_definition.clone(),
+        dimensions: TurnDimensions {
+            dm_type: dm_label(dm_type.as_deref(), dm_types).to_owned(),
+            ..TurnDimensions::of_definition(&row.agent_definition)
+        },
         gate: Box::new(PassThroughGate),
         hidden_tools,
+        tool_agents,
         stop_report: None,
+        worker_ends: worker_ends(store, &open),
     };
     Ok((open, context))
+}
+
+/// The ends of the open workers that ended by themselves before the crash; workers are ended before
+/// their parents. One that cannot be read counts as stopped: its parent is not damaged.
+fn worker_ends(store: &dyn Store, open: &OpenTurn) -> Vec<DelegateEnd> {
+    let ends = open.delegates.iter().filter_map(|worker| {
+        let id = worker.worker_session_id;
+        let end = stored_worker_end(store, id).inspect_err(|error| {
+            tracing::warn!(session = %id, %error, "the end of a worker could not be read");
+        });
+        end.ok().flatten()
+    });
+    ends.collect()
 }

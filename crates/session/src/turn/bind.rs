@@ -6,6 +6,7 @@ use std::time::Instant;
 use turnwire_event::EventType;
 use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::{ErrorCode, TurnStatus};
+use turnwire_event::metric::SubAgentVerticals;
 use turnwire_event::port::{
     BoundTurn, Emission, EventGate, GateOutput, TurnInput, TurnOutcome, TurnProducer,
 };
@@ -36,6 +37,8 @@ pub(crate) fn bind(producer: &dyn TurnProducer, input: &TurnInput) -> BoundTurn 
         let (session, turn) = (input.session_id, input.turn_id);
         tracing::error!(%session, %turn, "the producer panicked while binding a turn");
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: SubAgentVerticals::default(),
             versions: BoundVersions::default(),
             history: producer.history(),
             gate: Box::new(PassThroughGate),

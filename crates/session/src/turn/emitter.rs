@@ -17,13 +17,14 @@ use std::time::Instant;
 
 use metrics::Histogram;
 use parking_lot::Mutex;
+use turnwire_event::metric::{self, TurnDimensions};
 use turnwire_event::port::{
     BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, EventGate, GateOutput, MessageEnd,
 };
 use turnwire_event::row::RowChange;
 use turnwire_event::{
-    Body, ContentBlock, EventLane, EventType, Message, Position, RenderDecision, TraceContext,
-    TurnId, metric,
+    Body, CallId, ContentBlock, EventLane, EventType, Message, Position, RenderDecision,
+    TokenUsage, TraceContext, TurnId,
 };
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
@@ -56,8 +57,7 @@ pub(crate) struct TurnEmitter {
     trace: Option<Arc<TraceContext>>,
     state: Mutex<EmitterState>,
     overhead: Histogram,
-    /// The version of the agent definition.
-    agent_definition: String,
+    dimensions: TurnDimensions,
     this: Weak<Self>,
 }
 
@@ -71,7 +71,7 @@ impl TurnEmitter {
         turn: TurnId,
         trace: Option<Arc<TraceContext>>,
         gate: Box<dyn EventGate>,
-        agent_definition: &str,
+        dimensions: TurnDimensions,
     ) -> Arc<Self> {
         let state = EmitterState {
             sealed: false,
@@ -88,10 +88,10 @@ impl TurnEmitter {
             trace,
             state: Mutex::new(state),
             overhead: metrics::histogram!(
-                metric::STREAM_WRITER_OVERHEAD_MS,
-                &metric::dimensions(agent_definition)
+                metric::STREAM_WRITER_OVERHEAD_SECONDS,
+                &dimensions.labels()
             ),
-            agent_definition: agent_definition.to_owned(),
+            dimensions,
             this: this.clone(),
         })
     }
@@ -115,9 +115,11 @@ impl TurnEmitter {
             tool_types: state.progress.tool_types.clone(),
             trace: self.trace.clone(),
             calls: state.progress.calls.clone(),
-            agent_definition: self.agent_definition.clone(),
+            dimensions: self.dimensions.clone(),
             hidden_tools: state.progress.hidden_tools.clone(),
+            tool_agents: state.progress.tool_agents.clone(),
             stop_report: None,
+            worker_ends: Vec::new(),
             gate: std::mem::replace(&mut state.gate, Box::new(PassThroughGate)),
         }
     }
@@ -131,6 +133,7 @@ impl TurnEmitter {
         let mut draft = EventDraft::with_rows(turn, emission.actor, emission.body);
         draft.trace = emission.trace.or_else(|| self.trace.clone());
         draft.render = render;
+        draft.sub_agent_id = emission.sub_agent_id;
         set_provider_response_id(&mut draft.rows, emission.provider_response_id);
         let message = emission.message;
         let message = message.map(|message| RowChange::MessagePut(self.turn, message));
@@ -157,6 +160,7 @@ impl TurnEmitter {
         }
         progress.stamp(&emission.actor, &mut emission.body);
         let render = progress.suppress_hidden(&emission.body, render);
+        progress.note_tool(&emission);
         let draft = self.draft(emission, render);
         let (message, note) = (stored_message(&draft), ProgressNote::of(&draft));
         // `emit` checked for room when the event came; events held back must not wait for it.
@@ -164,7 +168,7 @@ impl TurnEmitter {
         if let Some(message) = message {
             progress.add_stored(message, (self.live.id, self.turn), time);
         }
-        progress.apply(note, &self.agent_definition);
+        progress.apply(note, &self.dimensions);
         Ok(position)
     }
 
@@ -308,7 +312,7 @@ impl EventEmitter for TurnEmitter {
         self.ensure_timer(state);
         if is_timed {
             let elapsed = timer_now().saturating_duration_since(now);
-            self.overhead.record(elapsed.as_secs_f64() * 1e3);
+            self.overhead.record(elapsed);
         }
         // The last appended event is this one, or an earlier one if the gate holds this one back:
         // it has no position yet, and follows everything that has.
@@ -318,6 +322,10 @@ impl EventEmitter for TurnEmitter {
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
         self.end_message(&mut self.state.lock(), end)
+    }
+
+    fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
+        self.state.lock().progress.calls.report(call_id, usage);
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {

@@ -9,10 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
+use turnwire_event::body::delegate::DelegateEnd;
 use turnwire_event::body::stream::ToolUseEnd;
-use turnwire_event::body::turn::{TurnCompleted, TurnError};
+use turnwire_event::body::turn::{PauseDetail, TurnCompleted, TurnError};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::fold::{CloseCause, ClosingEvent, OpenTurn, closing, rows};
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::port::{Emission, EventGate, TurnOutcome};
 use turnwire_event::{
     Actor, Body, Position, RenderDecision, RenderPolicy, ToolUseId, TraceContext, TurnId,
@@ -30,14 +32,27 @@ pub(crate) struct EndingContext {
     pub(crate) tool_types: HashMap<ToolUseId, ToolType>,
     pub(crate) trace: Option<Arc<TraceContext>>,
     pub(crate) calls: CallsInFlight,
-    /// The version of the agent definition.
-    pub(crate) agent_definition: String,
+    pub(crate) dimensions: TurnDimensions,
     /// The gate of the turn, which holds no event back.
     pub(crate) gate: Box<dyn EventGate>,
     /// Tools whose calls were suppressed: their ends are suppressed too.
     pub(crate) hidden_tools: HashSet<ToolUseId>,
+    /// The sub-agents of the tools that sub-agents called.
+    pub(crate) tool_agents: HashMap<ToolUseId, Arc<str>>,
     /// How the producer and its children ended; `None` after a crash.
     pub(crate) stop_report: Option<StopReport>,
+    /// The ends of workers that ended by themselves.
+    pub(crate) worker_ends: Vec<DelegateEnd>,
+}
+
+impl EndingContext {
+    /// The sub-agent whose tool an event of the ending is about.
+    fn tool_agent(&self, body: &Body) -> Option<Arc<str>> {
+        match body {
+            Body::ToolFailed(tool) => self.tool_agents.get(&tool.tool_use_id).cloned(),
+            _ => None,
+        }
+    }
 }
 
 /// Ends a turn whose producer returned a [`TurnOutcome`]. A cancel that came first, or something that the
@@ -65,12 +80,18 @@ pub(crate) fn finish_turn(
         close_open_turn(live, open, (outcome.error, outcome.reason), context);
     } else {
         let traced = open.dispatch.traced().map(Body::DispatchTraced);
+        let is_paused = outcome.status == TurnStatus::Paused;
+        let paused = is_paused.then(|| PauseDetail {
+            approvals: open.approvals.clone(),
+            next_turn_id: TurnId(live.services.id_generator.ulid()),
+        });
         let completed = Body::TurnCompleted(TurnCompleted {
             status: outcome.status,
             usage: open.usage,
             error: outcome.error,
             reason: outcome.reason,
             partial: None,
+            paused,
         });
         let events = traced.into_iter().chain([completed]);
         let events = events.map(|body| ClosingEvent {
@@ -128,6 +149,9 @@ fn close_open_turn(
             tool.tool_type = *tool_type;
         }
     }
+    for call in &mut open.in_call {
+        call.usage = context.calls.usage(call.id).unwrap_or_default();
+    }
     if let Some(message) = &mut open.message {
         for (block, tool_use_id, final_input) in message.open_tool_uses() {
             let body = Body::ToolUseEnd(ToolUseEnd {
@@ -143,7 +167,8 @@ fn close_open_turn(
             message.apply(at, time, &body);
         }
     }
-    let events = closing(&open, &end, live.services.clock.now());
+    let now = live.services.clock.now();
+    let events = closing(&open, &end, &context.worker_ends, now);
     emit_ending(live, turn, context, events);
 }
 
@@ -159,13 +184,14 @@ fn emit_ending(
     // ended too.
     for closing in &events {
         if turn_metrics::is_metered(&closing.body) {
-            turn_metrics::record(&closing.body, &mut context.calls, &context.agent_definition);
+            turn_metrics::record(&closing.body, &mut context.calls, &context.dimensions);
         }
     }
     let drafts = events.into_iter().zip(renders).map(|(closing, render)| {
         let of_turn = !matches!(closing.body, Body::ApprovalResolved(_));
         let mut draft = EventDraft::new(of_turn.then_some(turn), closing.actor, closing.body);
         draft.trace.clone_from(&context.trace);
+        draft.sub_agent_id = context.tool_agent(&draft.body);
         draft.render = render;
         draft.rows = closing.rows;
         draft
@@ -188,11 +214,18 @@ fn render_ending(
     events: &[ClosingEvent],
 ) -> Vec<Option<RenderDecision>> {
     let mut renders: Vec<Option<RenderDecision>> = Vec::with_capacity(events.len());
+    let agents: Vec<_> = events
+        .iter()
+        .map(|closing| context.tool_agent(&closing.body))
+        .collect();
     let gate = &mut context.gate;
     let gated = catch_unwind(AssertUnwindSafe(|| {
         let now = Instant::now();
-        for closing in events {
-            let emission = Emission::new(closing.actor.clone(), closing.body.clone());
+        for (closing, sub_agent_id) in events.iter().zip(agents) {
+            let emission = Emission {
+                sub_agent_id,
+                ..Emission::new(closing.actor.clone(), closing.body.clone())
+            };
             gate.take(emission, now, &mut |_, render| renders.push(render));
             gate.flush(&mut |_, render| renders.push(render));
         }

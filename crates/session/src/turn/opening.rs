@@ -45,6 +45,17 @@ pub(crate) fn turn_input(
         episode_id,
         trace,
         turn_timeout: live.services.options.turn_timeout,
+        dm_type: dm_label(request.dm_type.as_deref(), &live.services.options.dm_types).to_owned(),
+    }
+}
+
+/// The kind of message as a label of metrics. A kind that is not in `dm_types` is `other`: a caller's
+/// text would be a series of its own.
+pub(crate) fn dm_label<'a>(dm_type: Option<&'a str>, dm_types: &[String]) -> &'a str {
+    match dm_type {
+        None => "",
+        Some(name) if dm_types.iter().any(|counted| counted == name) => name,
+        Some(_) => "other",
     }
 }
 

@@ -2,9 +2,12 @@
 //! the messages that the next turn's history includes.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use turnwire_event::actor::ActorKind;
 use turnwire_event::code::ToolType;
+use turnwire_event::metric::TurnDimensions;
+use turnwire_event::port::Emission;
 use turnwire_event::row::{FinishedMessage, MessageScope, NewMessage, RowChange};
 use turnwire_event::{
     Actor, Body, Message, RenderDecision, RenderPolicy, Role, SessionId, Timestamp, ToolUseId,
@@ -23,6 +26,8 @@ pub(crate) struct TurnProgress {
     called_tools: HashSet<ToolUseId>,
     /// Tools whose calls were suppressed: their ends are suppressed too.
     pub(crate) hidden_tools: HashSet<ToolUseId>,
+    /// The sub-agents of the tools that sub-agents called: the ends of the tools name them too.
+    pub(crate) tool_agents: HashMap<ToolUseId, Arc<str>>,
     /// The types of the tools that the turn's messages use.
     pub(crate) tool_types: HashMap<ToolUseId, ToolType>,
     pub(crate) calls: CallsInFlight,
@@ -99,8 +104,15 @@ impl TurnProgress {
         }
     }
 
+    /// Remembers which sub-agent called a tool.
+    pub(crate) fn note_tool(&mut self, emission: &Emission) {
+        if let (Body::ToolCalled(tool), Some(agent)) = (&emission.body, &emission.sub_agent_id) {
+            self.tool_agents.insert(tool.tool_use_id, Arc::clone(agent));
+        }
+    }
+
     /// Applies an event that has its position, and records its metrics.
-    pub(crate) fn apply(&mut self, note: ProgressNote, agent_definition: &str) {
+    pub(crate) fn apply(&mut self, note: ProgressNote, dimensions: &TurnDimensions) {
         self.has_text |= matches!(note, ProgressNote::Text);
         let ProgressNote::Event(actor, body) = note else {
             return;
@@ -111,7 +123,7 @@ impl TurnProgress {
                 self.calls.start(call.call_id, &call.model);
             }
             Body::ToolCalled(tool) => drop(self.called_tools.insert(tool.tool_use_id)),
-            metered => turn_metrics::record(metered, &mut self.calls, agent_definition),
+            metered => turn_metrics::record(metered, &mut self.calls, dimensions),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   parent's turn                                      worker's session
-//!   reserve ─▶ delegate.started (durable) ─▶ run ──▶ session.created, turn.started   seq from 1
+//!   create ────────────────────────────────────────▶ session.created, durable       seq from 1
+//!   delegate.started, durable ─▶ run ──────────────▶ turn.started
 //!      the future is dropped, or times out ────────▶ turn.cancel_requested{system}
 //!      child task: the parent's terminal waits ◀──── terminal, durable ──▶ WorkerEnd
 //! ```
@@ -18,22 +19,22 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use turnwire_event::body::delegate::{DelegateEnd, DelegateFailed};
 use turnwire_event::code::{FailureMode, ReceiptKind};
 use turnwire_event::port::{
     BoxFuture, ChildTask, ChildTaskRegistry, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask,
 };
 use turnwire_event::row::SessionRow;
-use turnwire_event::{ContentBlock, Owner, SessionId, ToolUseId, TurnId};
+use turnwire_event::{ContentBlock, Owner, Seq, SessionId, ToolUseId, TurnId};
 use turnwire_fair::FairSlot;
 
 use super::worker_run::{WorkerGuard, WorkerRun, watch_worker};
 use crate::lifecycle::session_core::SessionCore;
+use crate::live::child_tasks::ChildTasks;
 use crate::live::session::{DelegateFactory, LiveSession};
+use crate::read::worker_result::DELEGATE_TIMEOUT;
 use crate::submit::request::SubmitRequest;
-use crate::turn::cancel::request::CancelOutcome;
-
-/// The cancel reason of a worker that takes too long.
-const DELEGATE_TIMEOUT: &str = "delegate_timeout";
+use crate::turn::queue::accept::accept_first_turn;
 
 /// The factory of the service behind `core`.
 pub(crate) fn delegate_factory(core: &Arc<SessionCore>) -> DelegateFactory {
@@ -66,51 +67,65 @@ struct WorkerContext {
     turn: TurnId,
     /// The request of a worker's turn, without its content.
     request: SubmitRequest,
-    children: Arc<dyn ChildTaskRegistry>,
+    children: Arc<ChildTasks>,
     /// Workers started at every level under the turn of a person.
     worker_count: Arc<AtomicUsize>,
     reservations: Mutex<WorkerReservations>,
 }
 
-/// The session ids that the turn reserved for workers.
+/// The workers that the turn created.
 #[derive(Default)]
 struct WorkerReservations {
-    /// All reservations so far.
+    /// All workers so far.
     count: usize,
-    /// Ids that no worker was started with, each with the permit of its worker's turn: an id starts
-    /// one worker.
-    unused: HashMap<SessionId, FairSlot<Owner>>,
+    /// Workers whose task has not begun: each id starts one task.
+    unused: HashMap<SessionId, CreatedWorker>,
     /// The workers whose end nobody has read yet.
     running: HashMap<SessionId, WorkerRun>,
 }
 
+/// The session of a worker whose task has not begun. When dropped, turns of others may start in it.
+struct CreatedWorker {
+    live: Arc<LiveSession>,
+    /// The permit of the worker's turn; `None` once the turn has it.
+    permit: Option<FairSlot<Owner>>,
+}
+
+impl Drop for CreatedWorker {
+    fn drop(&mut self) {
+        if self.live.slot.lock().first_turn.take().is_some() {
+            self.live.start_next_turn();
+        }
+    }
+}
+
+/// Discards a worker unless it is disarmed: the future of its creation was dropped, or the session
+/// could not be written.
+struct CreationGuard<'a>(Option<(&'a WorkerContext, SessionId)>);
+
+impl Drop for CreationGuard<'_> {
+    fn drop(&mut self) {
+        if let Some((context, id)) = self.0 {
+            context.discard(id);
+        }
+    }
+}
+
 impl WorkerLauncher for TurnDelegate {
-    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
-        let context = &self.0;
-        let services = &context.parent.services;
-        if context.parent.depth >= services.options.worker_depth_max {
-            return Err(WorkerRefusal::TooDeep);
-        }
-        let core = context.core.upgrade().ok_or(WorkerRefusal::Unavailable)?;
-        if core.services.check_storage().is_err() {
-            return Err(WorkerRefusal::Unavailable);
-        }
-        let mut reservations = context.reservations.lock();
-        if reservations.count >= services.options.workers_max {
-            return Err(WorkerRefusal::TooMany);
-        }
-        let permit = services.runner.workers.try_acquire(&context.parent.owner);
-        let permit = permit.map_err(|_| WorkerRefusal::Unavailable)?;
-        let max = services.options.workers_all_max;
-        let increment = |count| (count < max).then_some(count + 1);
-        let counted = context
-            .worker_count
-            .fetch_update(Relaxed, Relaxed, increment);
-        counted.map_err(|_| WorkerRefusal::TooMany)?;
-        reservations.count += 1;
-        let id = SessionId(services.id_generator.ulid());
-        reservations.unused.insert(id, permit);
-        Ok(id)
+    fn create(&self, agent: &str) -> BoxFuture<'static, Result<SessionId, WorkerRefusal>> {
+        let (context, agent) = (self.0.clone(), agent.to_owned());
+        Box::pin(async move {
+            let (live, created) = context.create_session(agent)?;
+            let mut guard = CreationGuard(Some((&context, live.id)));
+            let durable = live.committed(created).await;
+            durable.map_err(|_| WorkerRefusal::Unavailable)?;
+            guard.0 = None;
+            Ok(live.id)
+        })
+    }
+
+    fn discard(&self, worker: SessionId) {
+        self.0.discard(worker);
     }
 
     fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
@@ -118,13 +133,65 @@ impl WorkerLauncher for TurnDelegate {
         Box::pin(async move { context.run_worker(task).await })
     }
 
-    fn left(&self, tool_use_id: ToolUseId) -> BoxFuture<'static, Vec<SessionId>> {
+    fn left(
+        &self,
+        tool_use_id: ToolUseId,
+        stopped: FailureMode,
+    ) -> BoxFuture<'static, Vec<DelegateEnd>> {
         let context = self.0.clone();
-        Box::pin(async move { context.settle_workers(tool_use_id).await })
+        Box::pin(async move { context.settle_workers(tool_use_id, stopped).await })
     }
 }
 
 impl WorkerContext {
+    /// Creates the session of a worker, within the limits. Returns it with the number of the event
+    /// that creates it.
+    fn create_session(&self, agent: String) -> Result<(Arc<LiveSession>, Seq), WorkerRefusal> {
+        let services = &self.parent.services;
+        if self.parent.depth >= services.options.worker_depth_max {
+            return Err(WorkerRefusal::TooDeep);
+        }
+        let core = self.core.upgrade().ok_or(WorkerRefusal::Unavailable)?;
+        if core.services.check_storage().is_err() {
+            return Err(WorkerRefusal::Unavailable);
+        }
+        let mut reservations = self.reservations.lock();
+        if reservations.count >= services.options.workers_max {
+            return Err(WorkerRefusal::TooMany);
+        }
+        let permit = services.runner.workers.try_acquire(&self.parent.owner);
+        let permit = permit.map_err(|_| WorkerRefusal::Unavailable)?;
+        let max = services.options.workers_all_max;
+        let increment = |count| (count < max).then_some(count + 1);
+        let counted = self.worker_count.fetch_update(Relaxed, Relaxed, increment);
+        counted.map_err(|_| WorkerRefusal::TooMany)?;
+        let created = core.create_worker(self.session_row(agent), self.parent.depth + 1);
+        let (live, created) = created.map_err(|error| {
+            tracing::warn!(session = %self.parent.id, %error, "could not create a worker");
+            WorkerRefusal::Unavailable
+        })?;
+        // The parent was deleted meanwhile, and its deletion may not have found this worker.
+        if self.parent.ring.close_reason().is_some() {
+            drop(core.start_deletion(live));
+            return Err(WorkerRefusal::Unavailable);
+        }
+        reservations.count += 1;
+        let worker = CreatedWorker {
+            live: live.clone(),
+            permit: Some(permit),
+        };
+        reservations.unused.insert(live.id, worker);
+        Ok((live, created))
+    }
+
+    /// Deletes a worker whose task has not begun.
+    fn discard(&self, id: SessionId) {
+        let discarded = self.reservations.lock().unused.remove(&id);
+        if let (Some(worker), Some(core)) = (discarded, self.core.upgrade()) {
+            drop(core.start_deletion(worker.live.clone()));
+        }
+    }
+
     async fn run_worker(&self, task: WorkerTask) -> WorkerEnd {
         let (id, limit) = (task.worker_session_id, task.limit);
         let (started, worker) = oneshot::channel::<WorkerRun>();
@@ -134,26 +201,25 @@ impl WorkerContext {
                 kind: ReceiptKind::Worker,
                 id: id.to_string().into(),
                 tool_use_id: task.tool_use_id,
-                ended: Box::pin(watch_worker(worker, parent_stop)),
+                ended: Box::pin(watch_worker(worker, parent_stop, self.children.clone())),
             };
             self.children.track(child).ok()
         });
         if registered.is_none() {
             return WorkerEnd::Failed(FailureMode::CancelledByUser);
         }
-        let worker = match self.start_reserved(task) {
+        let worker = match self.start_created(task) {
             Ok(worker) => worker,
             Err(mode) => return WorkerEnd::Failed(mode),
         };
         let guard = WorkerGuard(worker.clone());
         let _ = started.send(worker);
         let worker = &guard.0;
-        let mut timed_out = false;
         if timeout(limit, worker.ended.cancelled()).await.is_err() {
-            let outcome = worker.stop(DELEGATE_TIMEOUT);
-            timed_out = matches!(outcome, CancelOutcome::Requested(_));
+            worker.stop(DELEGATE_TIMEOUT);
         }
-        let end = worker.end(timed_out).await;
+        // Recorded first: a caller that does not find the worker below finds its end.
+        let end = worker.end(&self.children).await;
         self.reservations.lock().running.remove(&id);
         end
     }
@@ -165,23 +231,28 @@ impl WorkerContext {
         (!running.stop.is_cancelled()).then(|| running.stop.clone())
     }
 
-    /// Starts the worker of a reserved id, under the lock of the reservations: a caller of
-    /// [`settle_workers`](Self::settle_workers) finds either an id that can never start, or a
-    /// worker to wait for.
-    fn start_reserved(&self, task: WorkerTask) -> Result<WorkerRun, FailureMode> {
+    /// Starts the task of a created worker, under the lock of the reservations: a caller of
+    /// [`settle_workers`](Self::settle_workers) finds either a worker that can never start, or one
+    /// to wait for.
+    fn start_created(&self, task: WorkerTask) -> Result<WorkerRun, FailureMode> {
         let id = task.worker_session_id;
         let mut reservations = self.reservations.lock();
-        let Some(permit) = reservations.unused.remove(&id) else {
-            tracing::error!(session = %id, "a worker was started whose id is not reserved");
+        let Some(created) = reservations.unused.remove(&id) else {
+            tracing::error!(session = %id, "a task was started in a session that is no new worker");
             return Err(FailureMode::Error);
         };
-        let worker = self.start(task, permit)?;
+        let worker = self.start(task, created)?;
         reservations.running.insert(id, worker.clone());
         Ok(worker)
     }
 
-    /// Waits for the open workers of a tool call that was dropped, and returns their ids.
-    async fn settle_workers(&self, tool_use_id: ToolUseId) -> Vec<SessionId> {
+    /// Waits for the open workers of a tool call that was dropped, and returns their ends; those
+    /// that did not end by themselves have failed with `stopped`.
+    async fn settle_workers(
+        &self,
+        tool_use_id: ToolUseId,
+        stopped: FailureMode,
+    ) -> Vec<DelegateEnd> {
         let open = self.parent.open_turn(self.turn);
         let open = open.into_iter().flat_map(|open| open.delegates);
         let of_tool = open.filter(|worker| worker.tool_use_id == tool_use_id);
@@ -189,20 +260,31 @@ impl WorkerContext {
         for id in &ids {
             let worker = {
                 let mut reservations = self.reservations.lock();
-                // Removed from `unused`, the worker can never start.
+                // Removed from `unused`, the task can never start.
                 reservations.unused.remove(id);
                 reservations.running.remove(id)
             };
             if let Some(worker) = worker {
-                let _ = worker.wait_until_durable().await;
+                worker.end(&self.children).await;
             }
         }
-        ids
+        let ends = self.children.worker_ends();
+        let end_of = |id| {
+            let end = ends.iter().find(|end| end.worker() == id).cloned();
+            end.unwrap_or(DelegateEnd::Failed(DelegateFailed {
+                worker_session_id: id,
+                failure_mode: stopped,
+            }))
+        };
+        ids.into_iter().map(end_of).collect()
     }
 
-    /// Creates the worker's session with its turn.
-    fn start(&self, task: WorkerTask, permit: FairSlot<Owner>) -> Result<WorkerRun, FailureMode> {
-        let core = self.core.upgrade().ok_or(FailureMode::Error)?;
+    /// Starts the turn of a created worker.
+    fn start(
+        &self,
+        task: WorkerTask,
+        mut created: CreatedWorker,
+    ) -> Result<WorkerRun, FailureMode> {
         if self.parent_stop().is_none() {
             return Err(FailureMode::CancelledByUser);
         }
@@ -211,39 +293,31 @@ impl WorkerContext {
             trace: task.trace.as_deref().cloned(),
             ..self.request.clone()
         };
-        let row = self.session_row(task);
-        let created = core
-            .prepare(row, self.parent.depth + 1)
-            .and_then(|prepared| {
-                *prepared.0.shared_worker_count.lock() = Some(self.worker_count.clone());
-                core.start_prepared(prepared, request, None, permit.into())
-            });
-        let (live, accepted) = created.map_err(|error| {
-            tracing::warn!(session = %self.parent.id, %error, "could not create a worker");
+        let live = created.live.clone();
+        let permit = created.permit.take().ok_or(FailureMode::Error)?;
+        *live.shared_worker_count.lock() = Some(self.worker_count.clone());
+        let accepted = accept_first_turn(&live, request, None, (None, permit.into()), || {});
+        let accepted = accepted.map_err(|error| {
+            tracing::warn!(session = %live.id, %error, "could not start a worker");
             FailureMode::Error
         })?;
-        // The parent was deleted meanwhile, and its deletion may not have found this worker.
-        if self.parent.ring.close_reason().is_some() {
-            drop(core.start_deletion(live));
-            return Err(FailureMode::Error);
-        }
         let ended = live.turn_ended(accepted.turn);
         Ok(WorkerRun {
             live,
             turn: accepted.turn,
+            detail: task.detail,
             ended,
         })
     }
 
-    fn session_row(&self, task: WorkerTask) -> SessionRow {
+    fn session_row(&self, agent: String) -> SessionRow {
         let parent = &self.parent;
+        let id = SessionId(parent.services.id_generator.ulid());
         SessionRow {
             parent: Some(parent.id),
-            agent: Some(task.agent),
+            agent: Some(agent),
             workspace_path: parent.with_row(|row| row.workspace_path.clone()),
-            ..parent
-                .services
-                .new_session(task.worker_session_id, &parent.owner)
+            ..parent.services.new_session(id, &parent.owner)
         }
     }
 }

@@ -26,6 +26,8 @@ impl TurnProducer for Versioned {
         let version = self.version.load(Ordering::SeqCst);
         assert!(version > 0, "nothing to bind to");
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: Default::default(),
             versions: BoundVersions {
                 agent_definition: version.to_string(),
                 ..BoundVersions::default()

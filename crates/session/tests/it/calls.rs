@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::sync::Notify;
 use turnwire_event::code::{CallPurpose, CallState, LlmErrorClass, TurnStatus};
-use turnwire_event::port::TurnOutcome;
+use turnwire_event::port::{Emission, TurnContext, TurnOutcome};
 use turnwire_event::row::LlmCallRow;
 use turnwire_event::{
     Actor, Body, CallId, Event, Message, Owner, ProviderState, SessionId, StopReason, TenantId,
+    TokenUsage,
 };
 use turnwire_session::{DailyUsage, Options, SessionService};
 
@@ -116,6 +118,55 @@ async fn cost_is_the_sum_of_all_calls_also_after_a_restart() {
     assert_eq!((calls, failed), (8, 2));
 }
 
+/// A turn whose two calls report what they used and never end.
+async fn report_and_wait(turn: TurnContext, reported: Arc<Notify>) -> TurnOutcome {
+    let (spoken, message, tool) = ids();
+    start_message(&turn, (spoken, message, tool));
+    let (inner, ..) = ids();
+    let started = call_started(inner, "small:one", CallPurpose::Subagent);
+    let emission = Emission::new(Actor::subagent("shop"), started);
+    turn.emitter.emit(emission).expect("accepted");
+    let estimated = |output, cost_usd| TokenUsage {
+        estimated: true,
+        ..usage_of(10, output, cost_usd)
+    };
+    turn.emitter.report_usage(spoken, estimated(1, 0.2));
+    turn.emitter.report_usage(spoken, estimated(2, 0.25));
+    turn.emitter.report_usage(inner, usage_of(7, 3, 0.02));
+    reported.notify_one();
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn stopped_calls_are_paid_for_everywhere() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let reported = Arc::new(Notify::new());
+    let all_reported = reported.clone();
+    let act = producer_fn(move |turn| report_and_wait(turn, reported.clone()));
+    let first = start_service(dir.path(), Options::default(), act.clone()).await;
+    let id = new_session(&first).await;
+    let accepted = submit(&first, &owner("local"), id, text_request("hi")).await;
+    let turn = accepted.expect("accepted").turn_id;
+    all_reported.notified().await;
+    let cancelled = first.canceller().cancel(&owner("local"), turn, None).await;
+    cancelled.expect("cancelled");
+    wait_for_end(&first, id).await;
+    let image = copy_store(dir.path());
+    let again = start_service(image.path(), Options::default(), act).await;
+    for (service, when) in [(&first, "live"), (&again, "after a restart")] {
+        let of = |row: &LlmCallRow| row.usage.map(|usage| (usage.cost_usd, usage.estimated));
+        let mut usages: Vec<_> = rows(service, id).await.iter().map(of).collect();
+        usages.sort_by(|one, two| one.partial_cmp(two).expect("numbers"));
+        assert_eq!(usages, [Some((0.02, false)), Some((0.25, true))], "{when}");
+        for cost in reported_cost(service, id).await {
+            assert!((cost - 0.27).abs() < 1e-9, "{when}: {cost}");
+        }
+        let days = usage_rows(service, TenantId(0)).await;
+        let total: f64 = days.iter().map(|row| row.usage.cost_usd).sum();
+        assert!((total - 0.27).abs() < 1e-9, "{when}: {total}");
+    }
+}
+
 // D-04, S1-146
 #[tokio::test]
 async fn each_call_has_a_row_with_the_provider_response_id() {
@@ -209,7 +260,7 @@ async fn no_call_is_open_after_the_end_of_its_turn() {
     let act = producer_fn(|turn| async move {
         let (call_id, ..) = ids();
         let inner = call_started(call_id, "small:one", CallPurpose::Subagent);
-        let emission = turnwire_event::port::Emission::new(Actor::subagent("shop"), inner);
+        let emission = Emission::new(Actor::subagent("shop"), inner);
         turn.emitter.emit(emission).expect("accepted");
         start_message(&turn, ids());
         match turn.input.content[0].as_text() {
@@ -262,7 +313,9 @@ async fn no_call_is_open_after_the_end_of_its_turn() {
     let usage_rows = usage_rows(&again, TenantId(0)).await;
     let calls: u64 = usage_rows.iter().map(|row| row.calls).sum();
     let failed: u64 = usage_rows.iter().map(|row| row.failed).sum();
-    assert_eq!((calls, failed), (8, 8), "each was counted once");
+    let stopped: u64 = usage_rows.iter().map(|row| row.stopped).sum();
+    let counted = (calls, failed, stopped);
+    assert_eq!(counted, (8, 6, 2), "each was counted once");
 }
 
 #[tokio::test]

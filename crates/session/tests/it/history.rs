@@ -159,6 +159,8 @@ impl TurnProducer for Reloaded {
     }
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: Default::default(),
             history: self.history(),
             ..self.0.bind(input)
         }

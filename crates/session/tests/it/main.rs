@@ -21,6 +21,7 @@ mod message_scopes;
 mod write_path;
 mod stamps;
 mod streams;
+mod bus_events;
 mod turns;
 mod upkeep;
 mod text_windows;

@@ -10,6 +10,7 @@ use turnwire_session::{Error, Options, SharedResource, SubmitRequest};
 
 use crate::stage::*;
 
+// I-18
 #[tokio::test]
 async fn law_1_crash_ends_started_turns_and_runs_queued_ones() {
     let dir = tempfile::tempdir().expect("a folder");

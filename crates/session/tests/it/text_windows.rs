@@ -36,7 +36,7 @@ fn denying(flags: &[&str]) -> GateFactory {
         ),
         (
             "overrides.yaml",
-            "ai_assistant_gather_text: {text.delta: {policy: batch}}\n",
+            "ai_assistant_gather_text: {text: {policy: batch}}\n",
         ),
         ("prompts/persona.md", "You help."),
         ("locales/en.yaml", "status.none: \"None\"\n"),
@@ -50,7 +50,7 @@ fn denying(flags: &[&str]) -> GateFactory {
         id: "c".into(),
         flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
     };
-    Arc::new(move || policies.gate(&cohort, "en"))
+    Arc::new(move || policies.gate(&cohort, "en", ""))
 }
 
 /// A turn that emits text, and the client's view of it.

@@ -28,6 +28,7 @@ async fn second_submit_is_refused_with_the_running_turn() {
     assert_eq!(second, Err(Error::TurnInFlight(first.turn_id)));
 }
 
+// C-24, I-20
 #[tokio::test]
 async fn law_10_another_owner_finds_nothing() {
     let dir = tempfile::tempdir().expect("a folder");

@@ -3,3 +3,5 @@
 mod delete;
 mod end;
 mod delegation;
+mod created;
+mod agreeing;

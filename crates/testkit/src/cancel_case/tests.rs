@@ -68,6 +68,7 @@ impl TurnBuilder {
             message_id: None,
             content_sha256: None,
             error_class: LlmErrorClass::RateLimited,
+            usage: TokenUsage::default(),
         }));
     }
 
@@ -94,6 +95,7 @@ impl TurnBuilder {
             timestamp,
             trace: None,
             render: None,
+            sub_agent_id: None,
             body,
         });
     }
@@ -215,7 +217,7 @@ impl TurnBuilder {
             reason: "why".into(),
             asked: Timestamp::from_millis(0),
         };
-        for part in closing(&self.open.clone(), &end, Timestamp::from_millis(0)) {
+        for part in closing(&self.open.clone(), &end, &[], Timestamp::from_millis(0)) {
             self.say(part.body);
         }
         self.events
@@ -381,6 +383,7 @@ fn plain_turn_is_complete_and_in_order() {
         error: None,
         reason: None,
         partial: None,
+        paused: None,
     }));
     assert_eq!(check_uncancelled_turn(&turn.events), Ok(()));
     for at in 0..turn.events.len() {

@@ -244,7 +244,10 @@ impl TurnOrder {
             // A tool use above the limit per message fails without a call.
             Body::ToolFailed(tool)
                 if self.cancel_reason.is_some()
-                    || tool.error_class == ToolErrorClass::InvalidInput =>
+                    || matches!(
+                        tool.error_class,
+                        ToolErrorClass::InvalidInput | ToolErrorClass::NotExecuted
+                    ) =>
             {
                 remove_open(&mut self.pending, tool.tool_use_id)
             }

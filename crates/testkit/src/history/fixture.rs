@@ -103,6 +103,7 @@ impl SessionFixture {
             timestamp,
             trace: None,
             render: None,
+            sub_agent_id: None,
             body,
         });
     }
@@ -162,6 +163,7 @@ impl SessionFixture {
                 error: None,
                 reason: None,
                 partial: None,
+                paused: None,
             }));
         }
         self.open = None;
@@ -282,7 +284,7 @@ impl SessionFixture {
     fn close(&mut self, end: &CloseCause) {
         let open = self.open.clone().expect("a turn is open");
         let now = Timestamp::from_millis(self.events.len() as i64);
-        for part in closing(&open, end, now) {
+        for part in closing(&open, end, &[], now) {
             let swept = matches!(end, CloseCause::Failed { .. })
                 && matches!(part.body, Body::MessageComplete(_));
             if swept {

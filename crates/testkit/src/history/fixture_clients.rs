@@ -243,6 +243,7 @@ fn snapshot(fixture: &SessionFixture, client: &str, at: usize) -> ConnectionReco
         .iter()
         .map(|e| match &e.body {
             Body::LlmCallCompleted(call) => call.usage.cost_usd,
+            Body::LlmCallFailed(call) => call.usage.cost_usd,
             _ => 0.0,
         })
         .sum();

@@ -73,6 +73,9 @@ pub(super) struct ParsedSnapshot {
     pub(super) at: Position,
     pub(super) session: Value,
     pub(super) messages: Vec<Message>,
+    /// The open work; `None` in the histories of older servers.
+    pub(super) open: Option<Value>,
+    pub(super) last_turn: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -212,7 +215,7 @@ fn read_frame<'a>(
             Err(reason) => violations.push(unreadable("snapshot", &reason, &frame.text)),
         },
         ("ping", _) => stream.items.extend(head.position.map(StreamItem::Served)),
-        ("pong", _) => {}
+        ("pong" | "cancel_ack" | "cancel_error", _) => {}
         _ => violations.push(unreadable("frame", &"unknown frame type", &frame.text)),
     }
 }

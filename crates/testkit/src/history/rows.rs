@@ -269,7 +269,7 @@ fn check_tools(log: &ParsedLog<'_>, violations: &mut Vec<Violation>) {
             Body::ToolCompleted(t) => states.insert(t.tool_use_id.to_string(), "completed"),
             Body::ToolFailed(t) => {
                 let state = match t.error_class {
-                    ToolErrorClass::Cancelled => "cancelled",
+                    ToolErrorClass::Cancelled | ToolErrorClass::NotExecuted => "cancelled",
                     _ => "failed",
                 };
                 states.insert(t.tool_use_id.to_string(), state)

@@ -35,7 +35,66 @@ pub(super) fn check(
         };
         summary(log, snapshot, &mut differs);
         messages(log, snapshot, was_killed, &mut differs);
+        open_work(log, snapshot, &mut differs);
     }
+}
+
+/// What runs or waits at the snapshot, and the turn that ended last: as the log says at its position.
+fn open_work(
+    log: &ParsedLog<'_>,
+    snapshot: &ParsedSnapshot,
+    differs: &mut impl FnMut(&str, String, String),
+) {
+    let Some(open) = &snapshot.open else { return };
+    let mut running: Vec<(&str, String)> = Vec::new();
+    let mut last_ended = None;
+    for event in log.events.iter().take_while(|e| e.id <= snapshot.at) {
+        let is_hidden = event.head().suppressed;
+        let mut start = |list, id: String| running.extend((!is_hidden).then_some((list, id)));
+        let ended = match &event.body {
+            Body::ToolCalled(tool) => {
+                start("tools", tool.tool_use_id.to_string());
+                None
+            }
+            Body::DelegateStarted(worker) => {
+                start("workers", worker.worker_session_id.to_string());
+                None
+            }
+            Body::ApprovalRequested(asked) => {
+                start("approvals", asked.approval_id.to_string());
+                None
+            }
+            Body::ToolCompleted(tool) => Some(tool.tool_use_id.to_string()),
+            Body::ToolFailed(tool) => Some(tool.tool_use_id.to_string()),
+            Body::DelegateCompleted(end) => Some(end.worker_session_id.to_string()),
+            Body::DelegateFailed(end) => Some(end.worker_session_id.to_string()),
+            Body::ApprovalResolved(end) => Some(end.approval_id.to_string()),
+            Body::TurnCompleted(_) | Body::TurnCancelled(_) => {
+                last_ended = event.turn_id;
+                None
+            }
+            _ => None,
+        };
+        running.retain(|(_, id)| ended.as_ref() != Some(id));
+    }
+    for (list, key) in [
+        ("tools", "tool_use_id"),
+        ("workers", "worker_session_id"),
+        ("approvals", "approval_id"),
+    ] {
+        let of_list = running.iter().filter(|(of, _)| *of == list);
+        let expected: Vec<&str> = of_list.map(|(_, id)| id.as_str()).collect();
+        let items = open[list].as_array().into_iter().flatten();
+        let actual: Vec<&str> = items.filter_map(|item| item[key].as_str()).collect();
+        differs(list, expected.join(" "), actual.join(" "));
+    }
+    let last_turn = snapshot.last_turn.as_ref();
+    let last_turn = last_turn.and_then(|turn| turn["turn_id"].as_str());
+    differs(
+        "last_turn",
+        last_ended.map_or_else(String::new, |turn| turn.to_string()),
+        last_turn.unwrap_or_default().to_owned(),
+    );
 }
 
 fn summary(
@@ -55,6 +114,7 @@ fn summary(
                 open = open.filter(|_| open != event.turn_id);
             }
             Body::LlmCallCompleted(call) => cost += call.usage.cost_usd,
+            Body::LlmCallFailed(call) => cost += call.usage.cost_usd,
             _ => {}
         }
     }

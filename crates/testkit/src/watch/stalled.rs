@@ -30,6 +30,11 @@ impl StalledClient {
         Ok(Self(client))
     }
 
+    /// The client, to read on from where it stopped.
+    pub fn into_reader(self) -> WatchClient {
+        self.0
+    }
+
     /// Reads the buffered frames: the events, the last id, and how the connection ended.
     pub async fn resume_reading(mut self) -> (Vec<Event>, Option<Position>, WatchEnd) {
         let mut events = Vec::new();

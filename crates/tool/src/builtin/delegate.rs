@@ -1,7 +1,7 @@
 //! A tool that gives a task to another agent, in a session of its own.
 //!
 //! ```text
-//! delegate.started │ durable │ the worker runs │ its terminal is durable │ delegate.completed
+//! the worker's session │ durable │ delegate.started │ durable │ the worker runs │ its terminal │ durable │ delegate.completed
 //! ```
 //! The model gets the last message of the worker and nothing before it (S3-089, S3-090).
 
@@ -9,9 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use turnwire_event::body::delegate::{DelegateCompleted, DelegateFailed, DelegateStarted};
+use turnwire_event::body::delegate::{
+    DelegateCompleted, DelegateFailed, DelegateStarted, SummaryDetail,
+};
 use turnwire_event::code::{FailureMode, ToolErrorClass, ToolType};
-use turnwire_event::port::{Emission, EmitRefusal, WorkerEnd, WorkerRefusal, WorkerTask};
+use turnwire_event::port::{
+    Emission, EmitRefusal, WorkerEnd, WorkerLauncher, WorkerRefusal, WorkerTask,
+};
 use turnwire_event::{Actor, Body, Position, SessionId};
 use turnwire_pack::ToolDef;
 
@@ -26,8 +30,6 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const MARGIN: Duration = Duration::from_secs(30);
 /// Characters of a task: several pages.
 const TASK_CHARS_MAX: usize = 16_000;
-/// Characters of a task and of an answer in events.
-const SUMMARY_CHARS_MAX: usize = 256;
 
 /// Gives tasks to one agent.
 pub(crate) struct DelegateTool {
@@ -63,21 +65,25 @@ impl DelegateTool {
     async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let task = task(&call.input)?;
         let delegate = &call.context.delegate;
-        let id = delegate.reserve().map_err(|error| no_worker(&error))?;
+        let detail = detail(&call);
+        let created = delegate.create(&self.agent).await;
+        let id = created.map_err(|error| no_worker(&error))?;
+        let mut unnamed = UnnamedWorker(Some((delegate.as_ref(), id)));
         let started = Body::DelegateStarted(DelegateStarted {
             worker_session_id: id,
             tool_use_id: call.tool_use_id,
-            task_summary: summary(&call, &task),
+            task_summary: detail.summary(&task),
         });
         let position = emit(&call, id, started).await?;
+        unnamed.0 = None;
         // After this a crash leaves a log that names the worker, which may have acted.
         call.emitter.committed(position).await.map_err(refused)?;
         let end = delegate.run(WorkerTask {
             worker_session_id: id,
             tool_use_id: call.tool_use_id,
-            agent: self.agent.clone(),
             task,
             limit: self.timeout,
+            detail,
             trace: call.context.trace.clone(),
         });
         match end.await {
@@ -85,7 +91,7 @@ impl DelegateTool {
                 let completed = Body::DelegateCompleted(DelegateCompleted {
                     worker_session_id: id,
                     success,
-                    summary: summary(&call, &text),
+                    summary: detail.summary(&text),
                 });
                 emit(&call, id, completed).await?;
                 Ok(json!({"success": success, "answer": text}))
@@ -102,7 +108,18 @@ impl DelegateTool {
     }
 }
 
-fn input_schema() -> Value {
+/// Deletes a worker that no event has named, when the turn stops before its `delegate.started`.
+struct UnnamedWorker<'a>(Option<(&'a dyn WorkerLauncher, SessionId)>);
+
+impl Drop for UnnamedWorker<'_> {
+    fn drop(&mut self) {
+        if let Some((delegate, id)) = self.0 {
+            delegate.discard(id);
+        }
+    }
+}
+
+pub(super) fn input_schema() -> Value {
     let task = json!({"task": {
         "type": "string",
         "minLength": 1,
@@ -141,17 +158,12 @@ fn refused(_: EmitRefusal) -> ToolFailure {
     ToolFailure::new(ToolErrorClass::Cancelled, "The turn has ended.")
 }
 
-/// The summary of a text in events: its beginning for the orchestrator, its size for a sub-agent
-/// (D-46).
-fn summary(call: &ToolInvocation, text: &str) -> String {
-    if call.context.agent.is_some() {
-        return format!("{} bytes", text.len());
+/// What events show of the task and the answer: the text of a sub-agent stays private (D-46).
+fn detail(call: &ToolInvocation) -> SummaryDetail {
+    match call.context.agent {
+        None => SummaryDetail::Text,
+        Some(_) => SummaryDetail::Size,
     }
-    if text.chars().nth(SUMMARY_CHARS_MAX).is_none() {
-        return text.to_owned();
-    }
-    let beginning = text.chars().take(SUMMARY_CHARS_MAX - 1);
-    beginning.chain(['…']).collect()
 }
 
 #[cfg(test)]

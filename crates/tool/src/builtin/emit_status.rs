@@ -33,6 +33,7 @@ async fn run(call: ToolInvocation) -> Result<Value, ToolFailure> {
     let body = Body::StatusEmitted(StatusEmitted {
         event_id: event_id.to_owned(),
         message: String::new(),
+        invocation_id: None,
     });
     // The status is the agent's, not the tool's: the registry says who may emit it.
     let emitted = call.emit(call.context.actor(), body).await;

@@ -1,7 +1,8 @@
 //! Tools that show something: a list as `data.loading` and `data.loaded`, one item as
-//! `component.rendered` (R-20, S1-085). The model names items of the [`ItemStore`] by id, or writes
-//! items of its own, which must match the schema of their type. Nothing is emitted before all items
-//! are checked.
+//! `component.rendered` (R-20, S1-085). The model names items of the [`ItemStore`] by id. Only a tool
+//! with `model_items` also shows items that the model wrote, and they must match the schema of their
+//! type (FR-10). Nothing is emitted before all items are checked. A list whose `data.loading` was
+//! emitted when its data was requested continues that one.
 //!
 //! [`ItemStore`]: crate::tool::ItemStore
 
@@ -31,21 +32,23 @@ pub(crate) struct RenderTool {
     name: String,
     data_type: String,
     shape: RenderShape,
-    /// The enrichers of this type; none if only models write its items.
+    /// The enrichers of this type.
     enrichers: Vec<Arc<EnricherType>>,
+    /// True if the model may write items of its own.
+    model_items: bool,
     id_generator: Arc<dyn IdGenerator>,
 }
 
 impl RenderTool {
     pub(crate) fn build(
         def: &ToolDef,
-        (data_type, shape): (&str, RenderShape),
+        (data_type, shape, model_items): (&str, RenderShape, bool),
         enrichers: Vec<Arc<EnricherType>>,
         id_generator: &Arc<dyn IdGenerator>,
     ) -> PackTool {
         let mut def = def.clone();
         if def.input_schema.is_null() {
-            def.input_schema = schema(shape);
+            def.input_schema = schema(shape, model_items);
         }
         // Showing something needs no approval.
         def.approval = false;
@@ -54,6 +57,7 @@ impl RenderTool {
             data_type: data_type.to_owned(),
             shape,
             enrichers,
+            model_items,
             id_generator: Arc::clone(id_generator),
         });
         let timeout = def.timeout_ms.map(Duration::from_millis);
@@ -62,11 +66,13 @@ impl RenderTool {
     }
 
     async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
-        let (data_type, enrichers) = (&self.data_type, &self.enrichers);
+        let data_type = &self.data_type;
         let read = match self.shape {
             RenderShape::List => ItemSelection::list,
             RenderShape::Single => ItemSelection::one,
         };
+        // Without enrichers no item of a model passes.
+        let enrichers = self.model_items.then_some(&*self.enrichers);
         let selection = read(&call.input, data_type, enrichers, &call.context)?;
         let result = json!({
             "shown": selection.items.len(),
@@ -86,15 +92,22 @@ impl RenderTool {
         call: &ToolInvocation,
         selection: ItemSelection,
     ) -> Result<(), EmitRefusal> {
-        let id = format!("data_{}", self.id_generator.ulid());
         let ids = selection.ids.into_iter().map(|id| ItemKey { id }).collect();
         let key = CollectionKey { ids };
-        let loading = Body::DataLoading(DataLoading {
-            id: id.clone(),
-            data_type: self.data_type.clone(),
-            key: key.clone(),
-        });
-        self.emit(call, loading, None).await?;
+        let placeholder = call.context.items.end_loading(&self.data_type);
+        let id = match placeholder {
+            Some(id) => id,
+            None => {
+                let id = format!("data_{}", self.id_generator.ulid());
+                let loading = Body::DataLoading(DataLoading {
+                    id: id.clone(),
+                    data_type: self.data_type.clone(),
+                    key: key.clone(),
+                });
+                self.emit(call, loading, None).await?;
+                id
+            }
+        };
         let block = ContentBlock::Data {
             data_id: id.clone(),
             data_type: self.data_type.clone(),
@@ -158,31 +171,36 @@ impl RenderTool {
     }
 }
 
-fn schema(shape: RenderShape) -> Value {
-    let properties = match shape {
-        RenderShape::List => json!({
-            "ids": {
+pub(super) fn schema(shape: RenderShape, model_items: bool) -> Value {
+    let (mut properties, field, written) = match shape {
+        RenderShape::List => (
+            json!({"ids": {
                 "type": "array",
                 "items": {"type": "string"},
                 "minItems": 1,
                 "maxItems": ITEMS_MAX,
                 "description": "Ids of what was found, in the order to be shown.",
-            },
-            "items": {
+            }}),
+            "items",
+            json!({
                 "type": "array",
                 "items": {"type": "object"},
                 "maxItems": ITEMS_MAX,
                 "description": "Whole items, only where nothing was found to name by id.",
-            },
-        }),
-        RenderShape::Single => json!({
-            "id": {"type": "string", "description": "The id of what was found."},
-            "component": {
+            }),
+        ),
+        RenderShape::Single => (
+            json!({"id": {"type": "string", "description": "The id of what was found."}}),
+            "component",
+            json!({
                 "type": "object",
                 "description": "The whole thing, only where nothing was found to name by id.",
-            },
-        }),
+            }),
+        ),
     };
+    if model_items {
+        properties[field] = written;
+    }
     object_schema(properties, &[])
 }
 

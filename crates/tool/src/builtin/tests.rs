@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::body::status::StatusEmitted;
 use turnwire_event::code::ToolErrorClass;
-use turnwire_event::{Actor, Body};
-use turnwire_pack::{BuiltinFunction, ToolDef, ToolKind};
+use turnwire_event::{Actor, Body, Clock, IdGenerator};
+use turnwire_pack::{BuiltinFunction, RenderShape, ToolDef, ToolKind};
 
 use crate::builtin::emit_status::emit_status;
 use crate::builtin::feedback::feedback;
-use crate::tests::support::{EventSink, call, context};
+use crate::builtin::{delegate, render};
+use crate::tests::support::{CountingIdGenerator, EventSink, FixedClock, call, context};
 use crate::tool::{Tool, ToolFailure};
 
 async fn run(tool: &dyn Tool, input: Value) -> (Result<Value, ToolFailure>, Vec<(Actor, Body)>) {
@@ -33,6 +34,7 @@ async fn status_has_the_agent_as_actor_and_any_id() {
         let emitted = StatusEmitted {
             event_id: id.to_owned(),
             message: String::new(),
+            invocation_id: None,
         };
         assert_eq!(
             events,
@@ -138,4 +140,46 @@ fn missing_texts_of_a_pack_are_those_of_the_builtin() {
         (tool.remember(), tool.timeout()),
         (true, Some(Duration::from_millis(5)))
     );
+}
+
+#[test]
+fn documents_list_the_inputs_of_every_builtin_tool() {
+    use BuiltinFunction as F;
+    let page = include_str!("../../../../docs/tools.md");
+    let section = page.split("## Built-in tools").nth(1).expect("a section");
+    let section = section.split("\n## ").next().expect("an end");
+    let clock: Arc<dyn Clock> = Arc::new(FixedClock(1_000));
+    let ids: Arc<dyn IdGenerator> = Arc::new(CountingIdGenerator::default());
+    let functions = [
+        F::Clock,
+        F::Echo,
+        F::Sleep,
+        F::Fail,
+        F::Burst,
+        F::EmitStatus,
+        F::LlmFeedback,
+    ];
+    let built = functions.map(|function| super::builtin(function, &clock, &ids));
+    let direct = built
+        .iter()
+        .map(|tool| (format!("`{}`", tool.name()), tool.input_schema()));
+    let list = render::schema(RenderShape::List, true);
+    let single = render::schema(RenderShape::Single, true);
+    // The rows of sub-agents are tested where their tools are made.
+    let generated = [
+        ("`render`, `shape: list`".to_owned(), list),
+        ("`render`, `shape: single`".to_owned(), single),
+        ("`delegate`".to_owned(), delegate::input_schema()),
+    ];
+    for (name, schema) in direct.chain(generated) {
+        let start = format!("| {name} | ");
+        let row = section.lines().find_map(|line| line.strip_prefix(&start));
+        let row = row.unwrap_or_else(|| panic!("no row for {name}"));
+        let input = row.split(" | ").next().expect("a cell");
+        let fields = schema["properties"].as_object().expect("an object");
+        assert_eq!(fields.is_empty(), input == "none", "{row}");
+        for field in fields.keys() {
+            assert!(input.contains(&format!("`{field}`")), "{field} in {row}");
+        }
+    }
 }

@@ -174,7 +174,7 @@ impl Connector {
             result
         };
         // Not aborted when this future is dropped: the service finishes the request.
-        let task = tokio::spawn(task.instrument(span));
+        let task = tokio::spawn(task.instrument(span).in_current_span());
         task.await.unwrap_or_else(|_| {
             tracing::error!("task of a data service call panicked");
             Err(ServiceFailure::Internal)

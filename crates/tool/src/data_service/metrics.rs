@@ -11,10 +11,11 @@ use crate::tool::ToolContext;
 /// The label `consumer` in the metrics of the envelope contract: the receiver of the envelopes.
 const CONSUMER: &str = "consumer-agent";
 
-/// Registers the counter of principal mismatches at 0. An alert on its increase does not see the
-/// first mismatch if the counter starts at 1 (S2-052).
+/// Registers the counters of incidents at 0. An alert on their increase does not see the first
+/// incident if a counter starts at 1 (S2-052).
 pub(crate) fn register() {
     metrics::counter!(metric::PS6_PRINCIPAL_MISMATCH_TOTAL, "consumer" => CONSUMER).increment(0);
+    metrics::counter!(metric::PS6_PRINCIPAL_REFUSED_TOTAL, "consumer" => CONSUMER).increment(0);
 }
 
 /// Logs why a call returned no data, and counts breaches of the envelope contract. Called when the
@@ -35,7 +36,22 @@ pub(crate) fn record_failure(
                 service = %enricher.def.service,
                 session_id = %context.session_id,
                 turn_id = %context.turn_id,
+                trace_id = context.trace.as_ref().map(|trace| trace.trace_id.as_str()),
                 "response of a data service dropped: {mismatch}"
+            );
+        }
+        // The service holds that the server asks on behalf of somebody it may not ask for.
+        ServiceFailure::PrincipalRefused => {
+            metrics::counter!(metric::PS6_PRINCIPAL_REFUSED_TOTAL, "consumer" => CONSUMER)
+                .increment(1);
+            tracing::warn!(
+                target: "security",
+                enricher_id,
+                service = %enricher.def.service,
+                session_id = %context.session_id,
+                turn_id = %context.turn_id,
+                trace_id = context.trace.as_ref().map(|trace| trace.trace_id.as_str()),
+                "a data service refused the principal of a request"
             );
         }
         ServiceFailure::Version => {
@@ -45,7 +61,7 @@ pub(crate) fn record_failure(
                 "response of a data service has an unsupported major version"
             );
         }
-        ServiceFailure::UnknownReason => {
+        ServiceFailure::UnknownReason(_) => {
             count_by_enricher(metric::PS6_REASON_UNKNOWN_TOTAL, enricher_id);
             tracing::warn!(
                 enricher_id,
@@ -73,16 +89,8 @@ pub(crate) fn count_failed_call(
     context: &ToolContext,
 ) {
     let agent = context.agent.as_deref().unwrap_or_default();
-    let dimensions = metric::dimensions_of(&context.definition, vertical, agent);
-    let mut labels = dimensions.to_vec();
+    let mut labels = context.dimensions.labels_of(vertical, agent).to_vec();
     labels.push(("enricher_id", enricher.def.enricher_id.clone()));
-    labels.push(("reason", reason_code(reason)));
+    labels.push(("reason", reason.label().to_owned()));
     metrics::counter!(metric::STREAM_CCS_ERROR_TOTAL, &labels).increment(1);
-}
-
-/// The code of a [`Reason`] in events and frames.
-fn reason_code(reason: Reason) -> String {
-    let code = serde_json::to_value(reason).ok();
-    code.and_then(|code| code.as_str().map(str::to_owned))
-        .unwrap_or_default()
 }

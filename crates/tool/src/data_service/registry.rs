@@ -86,14 +86,14 @@ impl EnricherType {
         self.payload.as_ref().is_none_or(|v| v.is_valid(payload))
     }
 
-    /// Whether `items` without a payload match the schema.
+    /// Whether `items` without a payload match the schema; false without a schema.
     pub(crate) fn are_valid_items(&self, items: &[Value]) -> bool {
         match (&self.items_alone, &self.payload) {
             (Some(items_alone), _) => {
                 items_alone.is_valid(&json!({ self.def.items.as_str(): items }))
             }
             (None, Some(payload)) => items.iter().all(|item| payload.is_valid(item)),
-            (None, None) => true,
+            (None, None) => false,
         }
     }
 

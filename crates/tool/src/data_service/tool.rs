@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use turnwire_event::body::data::{CollectionKey, DataLoading};
 use turnwire_event::code::ToolType;
+use turnwire_event::port::EmitRefusal;
+use turnwire_event::{Actor, Body, IdGenerator};
 use turnwire_pack::ToolDef;
 
 use crate::data_service::connector::Connector;
@@ -27,13 +30,19 @@ pub(crate) struct EnricherTool {
     enricher: Arc<EnricherType>,
     connector: Arc<Connector>,
     timeout: Duration,
+    /// The name of the tool, and the generator of placeholder ids if its agent can show the data as
+    /// a list.
+    placeholder: Option<(String, Arc<dyn IdGenerator>)>,
 }
 
 impl EnricherTool {
+    /// A tool that asks `enricher`. With `placeholder_ids`, a call begins with `data.loading`, so
+    /// that clients show a placeholder while the service works.
     pub(crate) fn build(
         def: &ToolDef,
         enricher: &Arc<EnricherType>,
         connector: &Arc<Connector>,
+        placeholder_ids: Option<&Arc<dyn IdGenerator>>,
     ) -> PackTool {
         let timeout = def.timeout_ms.map_or(CALL_MAX, Duration::from_millis);
         let timeout = timeout.min(CALL_MAX);
@@ -41,6 +50,7 @@ impl EnricherTool {
             enricher: Arc::clone(enricher),
             connector: Arc::clone(connector),
             timeout,
+            placeholder: placeholder_ids.map(|ids| (def.name.clone(), Arc::clone(ids))),
         });
         let run = move |call| Arc::clone(&action).run(call);
         let mut tool = PackTool::new(def.clone(), ToolType::Ccs, Some(timeout + MARGIN), run);
@@ -51,11 +61,36 @@ impl EnricherTool {
     async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
         let (params, context) = (object(&call.input)?, &call.context);
         let enricher = &self.enricher;
+        let begun = self.begin_loading(&call).await;
+        begun.map_err(|refusal| ToolFailure::refused("asked", refusal))?;
         let data = self.connector.call(context, enricher, params, self.timeout);
         match data.await {
             Ok(data) => Ok(result(data, enricher, context)),
             Err(error) => Err(failure(error, enricher)),
         }
+    }
+}
+
+impl EnricherTool {
+    /// Emits `data.loading` for the data that the call will bring, unless a placeholder of its type
+    /// is open. Which items there will be is not known yet.
+    async fn begin_loading(&self, call: &ToolInvocation) -> Result<(), EmitRefusal> {
+        let Some((name, id_generator)) = &self.placeholder else {
+            return Ok(());
+        };
+        let data_type = &self.enricher.def.domain_type;
+        let Some(placeholder) = call.context.items.begin_loading(data_type) else {
+            return Ok(());
+        };
+        let id = format!("data_{}", id_generator.ulid());
+        let loading = Body::DataLoading(DataLoading {
+            id: id.clone(),
+            data_type: data_type.clone(),
+            key: CollectionKey { ids: Vec::new() },
+        });
+        call.emit(Actor::tool(name), loading).await?;
+        placeholder.announced(id);
+        Ok(())
     }
 }
 
@@ -75,10 +110,10 @@ fn result(data: ServiceData, enricher: &EnricherType, context: &ToolContext) -> 
 
 fn failure(error: ServiceFailure, enricher: &EnricherType) -> ToolFailure {
     ToolFailure {
-        fault: Some(ServiceFault {
+        fault: Some(Box::new(ServiceFault {
             enricher_id: enricher.def.enricher_id.clone(),
             reason: error.reason(),
-        }),
+        })),
         ..ToolFailure::new(error.class(), UNAVAILABLE)
     }
 }

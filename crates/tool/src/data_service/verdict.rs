@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use turnwire_dial::{DialError, JsonResponse};
 use turnwire_event::Principal;
-use turnwire_event::code::{Reason, ToolErrorClass};
+use turnwire_event::code::{Reason, ReasonToken, ToolErrorClass};
 
 use crate::data_service::envelope::{
     Envelope, EnvelopeRejection, EnvelopeStatus, EnvelopeVerifier, PrincipalMismatch,
@@ -60,8 +60,9 @@ pub(crate) enum ServiceFailure {
     Version,
     /// The service reports an error, with this reason if it gave one.
     Error(Option<Reason>),
-    /// The service reports a reason that is not in the contract.
-    UnknownReason,
+    /// The service reports a reason that is not in the contract; `None` if it has not even the
+    /// shape of a code.
+    UnknownReason(Option<ReasonToken>),
     /// A successful envelope without a payload.
     Empty,
     /// The payload exceeds [`PAYLOAD_BYTES_MAX`].
@@ -80,6 +81,7 @@ impl ServiceFailure {
             Self::MissingPrincipal => Reason::InvalidRequest,
             Self::PrincipalRefused | Self::Mismatch(_) => Reason::Unauthorized,
             Self::Error(reason) => reason.unwrap_or(Reason::UpstreamUnavailable),
+            Self::UnknownReason(Some(token)) => Reason::Other(token),
             _ => Reason::UpstreamUnavailable,
         }
     }
@@ -87,7 +89,7 @@ impl ServiceFailure {
     /// The class in `tool.failed`.
     pub(crate) fn class(self) -> ToolErrorClass {
         match self {
-            Self::Mismatch(_) => ToolErrorClass::PrincipalMismatch,
+            Self::Mismatch(_) | Self::PrincipalRefused => ToolErrorClass::PrincipalMismatch,
             _ => ToolErrorClass::EnvelopeError,
         }
     }
@@ -168,10 +170,14 @@ fn payload(
     Ok(completeness(payload))
 }
 
+/// The failure that a service reports with `reason` (D-29).
 fn reported_failure(reason: Option<&str>) -> ServiceFailure {
-    let reason = reason.map(|reason| serde_json::from_value(reason.into()));
-    let reason = reason.transpose();
-    reason.map_or(ServiceFailure::UnknownReason, ServiceFailure::Error)
+    match reason.map(Reason::parse) {
+        None => ServiceFailure::Error(None),
+        Some(None) => ServiceFailure::UnknownReason(None),
+        Some(Some(Reason::Other(token))) => ServiceFailure::UnknownReason(Some(token)),
+        Some(known) => ServiceFailure::Error(known),
+    }
 }
 
 #[cfg(test)]

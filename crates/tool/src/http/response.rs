@@ -38,12 +38,13 @@ pub(super) fn result(response: &HttpResponse, secrets: &Secrets) -> Result<Value
     let body = match json {
         Some(json) => secrets.hide_in(json),
         None if text.is_empty() => Value::Null,
-        // Text that is labelled as JSON.
+        None if is_json(&content_type) => return Err(ToolFailure::internal(NOT_JSON)),
         None => Value::String(secrets.hide(text)),
     };
     Ok(json!({"status": status, "body": body}))
 }
 
+const NOT_JSON: &str = "The response is labelled as JSON and cannot be read as JSON.";
 const NOT_TEXT: &str = "The response is neither JSON nor text.";
 
 /// The failure without a response. Its text says nothing about the host.

@@ -173,7 +173,6 @@ async fn content_type_decides_between_json_and_text() {
         ("application/json", "{\"a\":[1]}", json!({"a": [1]})),
         ("application/problem+json", "1", json!(1)),
         ("APPLICATION/JSON;charset=utf-8", "null", json!(null)),
-        ("application/json", "{broken", json!("{broken")),
         ("application/json", "", json!(null)),
         ("text/html", "<p>hi", json!("<p>hi")),
         ("text/plain", "{\"a\":1}", json!("{\"a\":1}")),
@@ -196,10 +195,23 @@ async fn content_type_decides_between_json_and_text() {
     let failure = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
     let neither = "The response is neither JSON nor text.";
     assert_eq!(failure, (ToolErrorClass::Internal, neither.into()));
+}
+
+#[tokio::test]
+async fn body_that_is_labelled_json_and_is_not_is_a_failure() {
     let deep = "[".repeat(5_000) + &"]".repeat(5_000);
-    let site = FakeSite::with_response(response(200, "application/json", &deep)).await;
-    let result = run(&http(ToolMethod::Get, &site.url), json!({})).await;
-    assert_eq!(result, Ok(json!({"status": 200, "body": deep})));
+    let label = "application/json; charset=utf-8";
+    for (kind, body) in [
+        (label, "{broken"),
+        ("application/hal+json", "<html>"),
+        (label, " "),
+        (label, &deep),
+    ] {
+        let site = FakeSite::with_response(response(200, kind, body)).await;
+        let failure = failure_of(&http(ToolMethod::Get, &site.url), json!({})).await;
+        let unreadable = "The response is labelled as JSON and cannot be read as JSON.";
+        assert_eq!(failure, (ToolErrorClass::Internal, unreadable.into()));
+    }
 }
 
 #[tokio::test]

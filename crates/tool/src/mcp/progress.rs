@@ -87,6 +87,7 @@ impl ProgressReporter {
             let body = Body::StatusEmitted(StatusEmitted {
                 event_id: status.clone(),
                 message: String::new(),
+                invocation_id: None,
             });
             self.emit(actor, body).await;
         }

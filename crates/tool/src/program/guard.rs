@@ -55,8 +55,9 @@ const EXEC_ARGUMENT: &str = "--exec";
 /// The longest [`GuardOrder`] that is read; the tool limits arguments and input to far less.
 const ORDER_BYTES_MAX: u64 = 8 * 1_024 * 1_024;
 
-/// The exit code of a process without a valid order or arguments, for example if started by hand.
-const EXIT_USAGE: u8 = 2;
+/// The exit code of a process without a valid order or arguments: it was started by hand, or its
+/// server does not need the program any more. It has started nothing.
+pub(super) const EXIT_USAGE: u8 = 2;
 
 /// The main function of `turnwire __guard`: guards a program, or, with `--exec`, becomes the program.
 pub fn run() -> ExitCode {

@@ -20,8 +20,7 @@ use std::ffi::OsString;
 use std::future::pending;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +35,7 @@ use turnwire_fair::{FairLimits, FairRefusal, FairSlot, FairSlots};
 
 use crate::program::guard;
 use crate::program::guard::order::{GuardMode, GuardOrder};
+use crate::program::lookup::{find_in, server_path};
 use crate::program::orphans::{GuardRegistration, GuardTable, OrphanReaper};
 
 use quota::{FolderOverfull, FolderQuota};
@@ -96,14 +96,13 @@ impl ProgramRunner {
     /// Runs programs in folders below `dir`, with `grace` between TERM and KILL. `guard_command`
     /// starts a guard; [`Self::own_guard`] is the one of this binary.
     pub fn new(dir: PathBuf, guard_command: Vec<OsString>, grace: Duration) -> Self {
-        let path = std::env::var("PATH").ok().filter(|path| !path.is_empty());
         Self {
             folders: ProgramFolders::new(dir),
             guard_command,
             grace,
             call_slots: FairSlots::new(CALL_LIMITS),
             pipe_slots: Arc::new(Semaphore::new(CALL_LIMITS.total)),
-            path: path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            path: server_path(),
             guards: Arc::default(),
             folder_limits: FOLDER_LIMITS,
         }
@@ -144,17 +143,7 @@ impl ProgramRunner {
 
     /// The executable file of `program`: an absolute path, or a name in `PATH`.
     pub fn find(&self, program: &str) -> Option<PathBuf> {
-        let is_executable = |path: &Path| {
-            let metadata = path.metadata();
-            metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-        };
-        if program.contains('/') {
-            let path = PathBuf::from(program);
-            return (path.is_absolute() && is_executable(&path)).then_some(path);
-        }
-        let folders = self.path.split(':').filter(|folder| !folder.is_empty());
-        let mut files = folders.map(|folder| Path::new(folder).join(program));
-        files.find(|path| path.is_absolute() && is_executable(path))
+        find_in(&self.path, program)
     }
 
     /// Starts a program that runs to its end. Waits for a free slot of `owner` only: when this

@@ -23,7 +23,7 @@ use crate::program::runner::{FinishedProgram, ProgramRunner, ProgramSpec};
 use crate::secrets::Secrets;
 use crate::tool::{ToolFailure, ToolInvocation};
 
-use argument::{fill_argument, has_field};
+use argument::{fill_argument, fill_text, has_field};
 
 /// The default of `timeout_ms`, as the pack has it.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -108,9 +108,10 @@ impl ProcessTool {
             env: self.process.env.clone(),
             dir,
             limits: limits(self.process.limits),
-            input: match self.process.stdin {
+            input: match &self.process.stdin {
                 ProcessStdin::Input => Some(call.input.to_string()),
                 ProcessStdin::None => None,
+                ProcessStdin::Template(template) => Some(fill_text(template, input)),
             },
             output_bytes_max: usize::try_from(self.process.output_bytes_max).unwrap_or(usize::MAX),
         })

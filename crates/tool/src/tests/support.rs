@@ -111,7 +111,7 @@ pub(crate) fn context() -> ToolContext {
             parent_span_id: None,
         })),
         items: ItemStore::new(),
-        definition: "market@1".to_owned(),
+        dimensions: turnwire_event::metric::TurnDimensions::of_definition("market@1"),
     }
 }
 

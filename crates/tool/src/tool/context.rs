@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::port::{ChildTaskRegistry, WorkerLauncher};
 use turnwire_event::{Actor, EpisodeId, Owner, SessionId, TraceContext, TurnId};
 
@@ -28,8 +29,8 @@ pub struct ToolContext {
     pub trace: Option<Arc<TraceContext>>,
     /// The items that data services returned in this run of the agent.
     pub items: ItemStore,
-    /// The version of the agent's definition, a label of metrics.
-    pub definition: String,
+    /// The labels of the turn's metrics.
+    pub dimensions: TurnDimensions,
     /// Registers processes and requests that outlive the future of a tool.
     pub child_tasks: Arc<dyn ChildTaskRegistry>,
     /// Runs workers for delegate tools.

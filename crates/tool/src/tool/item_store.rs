@@ -34,12 +34,63 @@ struct StoredItems {
 #[derive(Debug, Default)]
 pub struct ItemStore {
     items: Mutex<StoredItems>,
+    /// The ids of placeholders whose data is being loaded, by data type; `None` for one that is not
+    /// announced yet.
+    loading: Mutex<HashMap<String, Option<String>>>,
+}
+
+/// A placeholder that is being announced. Unless it is [announced](Self::announced), it is given up
+/// when this is dropped.
+pub(crate) struct NewPlaceholder<'a> {
+    store: &'a ItemStore,
+    data_type: &'a str,
+}
+
+impl NewPlaceholder<'_> {
+    /// Makes the placeholder known under the id that clients have seen.
+    pub(crate) fn announced(self, id: String) {
+        let mut loading = self.store.loading.lock();
+        if let Some(placeholder) = loading.get_mut(self.data_type) {
+            *placeholder = Some(id);
+        }
+    }
+}
+
+impl Drop for NewPlaceholder<'_> {
+    fn drop(&mut self) {
+        let mut loading = self.store.loading.lock();
+        if loading.get(self.data_type) == Some(&None) {
+            loading.remove(self.data_type);
+        }
+    }
 }
 
 impl ItemStore {
     /// A store without items.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Begins to load data of `data_type`. `None` if a placeholder of the type is still open.
+    pub(crate) fn begin_loading<'a>(&'a self, data_type: &'a str) -> Option<NewPlaceholder<'a>> {
+        let mut loading = self.loading.lock();
+        if loading.contains_key(data_type) {
+            return None;
+        }
+        loading.insert(data_type.to_owned(), None);
+        drop(loading);
+        Some(NewPlaceholder {
+            store: self,
+            data_type,
+        })
+    }
+
+    /// Takes the placeholder of `data_type` that clients see, if there is one: its data is there.
+    pub(crate) fn end_loading(&self, data_type: &str) -> Option<String> {
+        let mut loading = self.loading.lock();
+        let id = loading.get_mut(data_type)?.take()?;
+        loading.remove(data_type);
+        Some(id)
     }
 
     /// Stores an item; it replaces an older one with the same key. An item larger than the whole

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_dial::{Dialer, DialerOptions};
 use turnwire_event::code::ToolType;
-use turnwire_event::{Clock, IdGenerator};
+use turnwire_event::{Body, Clock, IdGenerator};
 use turnwire_pack::{HttpDef, Pack, PackFiles, ToolDef, ToolKind, ToolMethod, check};
 
 use crate::data_service::{Connector, ConnectorError, NoVerifier};
@@ -154,7 +154,8 @@ async fn unreachable_service_is_counted_by_vertical() {
     let failure = search.run(call(json!({}), &EventSink::with_room(0))).await;
     let fault = failure.expect_err("nobody there").fault.expect("a fault");
     assert_eq!(fault.enricher_id, "offer_search");
-    let counted = logs.metrics("stream_ccs_error_total{vertical=\"shop\",sub_agent_id=\"shop\"");
+    let counted =
+        logs.metrics("turnwire_stream_ccs_error_total{vertical=\"shop\",sub_agent_id=\"shop\"");
     assert_eq!(counted.len(), 1);
 }
 
@@ -303,4 +304,34 @@ fn connector_errors_name_the_enricher() {
         remote.contains("payload_schema is not a JSON Schema"),
         "{remote}"
     );
+}
+
+// AC-8, FR-16
+#[tokio::test]
+async fn placeholder_is_announced_when_its_data_is_requested() {
+    let pack = pack();
+    for (names, announced) in [
+        (&["search_offers", "render_offer_list"][..], true),
+        (&["search_offers", "render_offer_card"], false),
+        (&["search_offers"], false),
+    ] {
+        let toolbox = tools(&pack, names).expect("all of them");
+        let search = toolbox.get("search_offers").expect("it is there");
+        let sink = EventSink::with_room(10);
+        let first = call(json!({"query": "oats"}), &sink);
+        let mut again = call(json!({"query": "rye"}), &sink);
+        again.context = Arc::clone(&first.context);
+        // Nobody serves the data; what matters is what is emitted before.
+        assert!(search.run(first).await.is_err());
+        assert!(search.run(again).await.is_err());
+        let bodies: Vec<Body> = sink.emissions().into_iter().map(|e| e.body).collect();
+        let places = bodies.iter().filter_map(|body| match body {
+            Body::DataLoading(place) => Some((place.data_type.as_str(), place.key.ids.len())),
+            _ => None,
+        });
+        let places: Vec<(&str, usize)> = places.collect();
+        let expected: &[(&str, usize)] = if announced { &[("offer_list", 0)] } else { &[] };
+        assert_eq!(places, expected, "{names:?}");
+        assert_eq!(bodies.len(), places.len());
+    }
 }

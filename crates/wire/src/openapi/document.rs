@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operation::{OperationSpec, SuccessResponse};
+use super::operation::{OperationSpec, RequestIdentity, SuccessResponse};
 use super::parameter::{OperationParameter, PRINCIPAL, TENANT};
 use super::schemas::{DocumentSchemas, response_schema};
 use super::served::DocumentLimits;
@@ -20,8 +20,13 @@ log. Requests are not authenticated; the server listens on loopback addresses on
 /// Codes that every operation can fail with.
 const COMMON_CODES: [Code; 3] = [Code::HostNotAllowed, Code::OriginNotAllowed, Code::Internal];
 
-/// Codes of invalid identity headers.
-const IDENTITY_CODES: [Code; 2] = [Code::TenantInvalid, Code::InvalidRequest];
+/// Codes of requests that count for an owner: invalid headers, and more requests at once than the
+/// owner's share.
+const IDENTITY_CODES: [Code; 3] = [
+    Code::TenantInvalid,
+    Code::InvalidRequest,
+    Code::TooManyRequests,
+];
 
 /// Codes of invalid request bodies.
 const BODY_CODES: [Code; 6] = [
@@ -55,6 +60,7 @@ pub fn generate(limits: DocumentLimits) -> Value {
             "title": "Turnwire",
             "version": env!("CARGO_PKG_VERSION"),
             "description": DESCRIPTION,
+            "contact": { "name": "Turnwire", "url": env!("CARGO_PKG_REPOSITORY") },
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
@@ -69,7 +75,8 @@ pub fn generate(limits: DocumentLimits) -> Value {
 }
 
 fn operation_json(tag: &str, operation: &OperationSpec, schemas: &mut DocumentSchemas) -> Value {
-    let identity = operation.is_owned.then_some([TENANT, PRINCIPAL]);
+    let is_read = operation.identity != RequestIdentity::Probe;
+    let identity = is_read.then_some([TENANT, PRINCIPAL]);
     let identity = identity.iter().flatten();
     let parameters = operation.parameters.iter().chain(identity);
     let parameters: Vec<Value> = parameters
@@ -138,14 +145,16 @@ fn success_json(response: &SuccessResponse, schemas: &mut DocumentSchemas) -> Va
 /// The codes that an operation can fail with, by status.
 fn failures(operation: &OperationSpec) -> Vec<(u16, Vec<Code>)> {
     let mut codes = COMMON_CODES.to_vec();
-    if operation.is_owned {
+    if operation.identity != RequestIdentity::Probe {
         codes.extend(IDENTITY_CODES);
-        match operation.body {
-            Some(_) => codes.extend(BODY_CODES),
-            None => codes.extend(QUERY_CODES),
+    }
+    let has_query = operation.parameters.iter().any(|p| p.place == "query");
+    match operation.body {
+        Some(_) => codes.extend(BODY_CODES),
+        None if has_query || operation.identity == RequestIdentity::Owner => {
+            codes.extend(QUERY_CODES);
         }
-    } else if operation.parameters.iter().any(|p| p.place == "query") {
-        codes.extend(QUERY_CODES);
+        None => {}
     }
     let common = codes.into_iter().map(|code| (code.status(), code));
     let mut by_status: Vec<(u16, Vec<Code>)> = Vec::new();
@@ -171,7 +180,11 @@ fn error_json(status: u16, codes: &[Code]) -> Value {
         "description": titles.join("\n\n"),
         "content": { MEDIA_TYPE: { "schema": {
             "$ref": "#/components/schemas/Problem",
-            "properties": { "code": { "enum": names }, "status": { "const": status } },
+            "type": "object",
+            "properties": {
+                "code": { "type": "string", "enum": names },
+                "status": { "type": "integer", "const": status },
+            },
         } } },
     })
 }

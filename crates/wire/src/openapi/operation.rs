@@ -22,14 +22,25 @@ pub(super) struct OperationSpec {
     pub(super) id: &'static str,
     pub(super) summary: &'static str,
     pub(super) about: &'static str,
-    /// True if the headers of the request name its tenant and principal.
-    pub(super) is_owned: bool,
+    pub(super) identity: RequestIdentity,
     pub(super) parameters: Vec<OperationParameter>,
     pub(super) body: Option<RequestBody>,
     pub(super) responses: Vec<SuccessResponse>,
     /// The codes that the operation can fail with, besides those of all operations of its kind,
     /// with the status of the response.
     pub(super) failures: Vec<(u16, Code)>,
+}
+
+/// How an operation uses the headers with tenant and principal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestIdentity {
+    /// The operation acts for the owner.
+    Owner,
+    /// The answer is the same for every owner. The request counts for its owner, so invalid headers
+    /// are refused.
+    Counted,
+    /// A probe of the operator, which is answered whatever the headers are.
+    Probe,
 }
 
 /// The body of a request.
@@ -47,7 +58,7 @@ pub(super) fn get(path: &'static str, id: &'static str, summary: &'static str) -
         id,
         summary,
         about: "",
-        is_owned: true,
+        identity: RequestIdentity::Owner,
         parameters: Vec::new(),
         body: None,
         responses: Vec::new(),
@@ -80,9 +91,8 @@ impl OperationSpec {
         self
     }
 
-    /// Declares that the operation reads no headers with tenant and principal.
-    pub(super) fn without_owner(mut self) -> Self {
-        self.is_owned = false;
+    pub(super) fn identity(mut self, identity: RequestIdentity) -> Self {
+        self.identity = identity;
         self
     }
 

@@ -88,7 +88,7 @@ pub(super) fn string(_: &mut DocumentSchemas) -> Value {
 
 /// The schema of a switch in the query.
 pub(super) fn flag(_: &mut DocumentSchemas) -> Value {
-    json!({ "type": "string", "enum": ["true", "false"], "default": "false" })
+    json!({ "type": "boolean", "default": false })
 }
 
 /// The schema of the page size of a list.

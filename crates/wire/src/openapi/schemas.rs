@@ -5,13 +5,12 @@
 
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use turnwire_event::schema::{self, plain};
 
 use super::served::DocumentLimits;
 use crate::rest::event::EVENT_SCHEMA;
-
-/// The prefix of references to the schemas of the document.
-const SCHEMA_PREFIX: &str = "#/components/schemas/";
 
 /// The schemas that were referenced so far.
 pub(super) struct DocumentSchemas {
@@ -25,12 +24,16 @@ pub(super) type SchemaFn = fn(&mut DocumentSchemas) -> Value;
 
 /// The schema of a type in requests.
 pub(super) fn request_schema<T: JsonSchema>(schemas: &mut DocumentSchemas) -> Value {
-    schemas.request_schema.subschema_for::<T>().to_value()
+    let mut schema = schemas.request_schema.subschema_for::<T>().to_value();
+    plain::make_plain(&mut schema);
+    schema
 }
 
 /// The schema of a type in responses.
 pub(super) fn response_schema<T: JsonSchema>(schemas: &mut DocumentSchemas) -> Value {
-    schemas.response_schema.subschema_for::<T>().to_value()
+    let mut schema = schemas.response_schema.subschema_for::<T>().to_value();
+    schema::finish(&mut schema);
+    schema
 }
 
 impl DocumentSchemas {
@@ -52,48 +55,29 @@ impl DocumentSchemas {
 
     /// All registered schemas and those of events, by name.
     pub(super) fn into_components(mut self) -> Map<String, Value> {
+        let events = schema::events(&mut self.response_schema);
         let mut all = self.response_schema.take_definitions(true);
-        let mut event = turnwire_event::schema::event();
-        rename_refs(&mut event);
-        if let Some(event) = event.as_object_mut() {
-            event.remove("$schema");
-            if let Some(Value::Object(parts)) = event.remove("$defs") {
-                merge(&mut all, parts);
-            }
+        let refs: Vec<Value> = events
+            .iter()
+            .map(|(_, name, _)| json!({ "$ref": format!("#/components/schemas/{name}") }))
+            .collect();
+        let (_, event_name) = EVENT_SCHEMA.rsplit_once('/').expect("a reference");
+        let event = json!({ "description": "An event, by its `type`.", "oneOf": refs });
+        let events = events.into_iter().map(|(_, name, schema)| (name, schema));
+        for (name, schema) in events.chain([(event_name.to_owned(), event)]) {
+            let replaced = all.insert(name.clone(), schema);
+            assert!(replaced.is_none(), "two schemas are named {name}");
         }
-        let request_schema = self.request_schema.take_definitions(true);
-        debug_assert!(
-            request_schema
-                .iter()
-                .all(|(name, schema)| all.get(name).is_none_or(|existing| existing == schema)),
-            "what is both sent and given must be described the same way, or have two names"
-        );
-        merge(&mut all, request_schema);
-        let name = EVENT_SCHEMA.trim_start_matches(SCHEMA_PREFIX);
-        all.insert(name.to_owned(), event);
+        all.values_mut().for_each(schema::finish);
+        for (name, mut schema) in self.request_schema.take_definitions(true) {
+            plain::make_plain(&mut schema);
+            let response = all.entry(name.clone()).or_insert_with(|| schema.clone());
+            assert!(
+                *response == schema,
+                "{name} differs in requests and responses: describe it the same way, or give it two names"
+            );
+        }
         all.sort_keys();
         all
-    }
-}
-
-/// Adds the schemas that are not present yet. Parts of events have a schema for parsing in events and
-/// one for writing in responses. The second is stricter, and true for all that the server writes.
-fn merge(all: &mut Map<String, Value>, additional: Map<String, Value>) {
-    for (name, schema) in additional {
-        all.entry(name).or_insert(schema);
-    }
-}
-
-/// Changes references to `$defs` into references to the schemas of the document.
-fn rename_refs(value: &mut Value) {
-    if let Value::Object(map) = value {
-        for (key, inner) in map {
-            if let (true, Value::String(text)) = (key == "$ref", &mut *inner) {
-                *text = text.replace("#/$defs/", SCHEMA_PREFIX);
-            }
-            rename_refs(inner);
-        }
-    } else if let Value::Array(items) = value {
-        items.iter_mut().for_each(rename_refs);
     }
 }

@@ -2,7 +2,7 @@
 //! number of leading frames to skip because the client has them.
 //!
 //! ```text
-//! id: evt_00010000000006-1
+//! id: evt_00010000000006-1-9K3T
 //! event: completed
 //! data: {"event_type":"completed","version":"0.5","timestamp":"…","response_id":"resp_…"}
 //!
@@ -16,6 +16,7 @@ use serde::Serialize;
 use turnwire_event::{Event, ResponseId, TurnId};
 
 use super::SENTINEL;
+use super::cursor::SessionTag;
 use super::frame_kind::{FrameKind, FrameKinds};
 use super::version::WireVersion;
 
@@ -59,9 +60,10 @@ impl BlockWriter<'_> {
         self.event.id.write(self.out);
         let (version, timestamp) = (self.version, self.event.timestamp);
         let prefix = ResponseId::PREFIX;
+        let tag = SessionTag::of(self.event.session_id);
         write!(
             self.out,
-            "-{index}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
+            "-{index}-{tag}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
              \"version\":\"{version}\",\"timestamp\":\"{timestamp}\",\"response_id\":\"{prefix}"
         )
         .expect("a Vec takes any bytes");

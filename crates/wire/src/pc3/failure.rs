@@ -7,16 +7,18 @@
 //! ```
 
 use serde::Serialize;
-use turnwire_event::body::turn::{TurnCancelled, TurnError};
+use turnwire_event::Position;
+use turnwire_event::body::turn::{PartialMessage, TurnCancelled, TurnError};
 use turnwire_event::code::{CancelCode, ErrorCode, Reason};
 
-use super::block::BlockWriter;
+use super::block::{BlockWriter, PayloadWriter};
 use super::frame_kind::FrameKind;
 use super::version::WireVersion;
 
 /// The `error` object of a frame.
 #[derive(Serialize)]
-struct FailureDetail<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct FailureDetail<'a> {
     code: ErrorCode,
     #[serde(skip_serializing_if = "Option::is_none")]
     sub_agent_id: Option<&'a str>,
@@ -39,7 +41,7 @@ impl<'a> FailureDetail<'a> {
             failed: None,
         };
         match code {
-            ErrorCode::InternalError | ErrorCode::RateLimitError => {}
+            ErrorCode::InternalError | ErrorCode::ModelUnavailable | ErrorCode::RateLimitError => {}
             ErrorCode::SubAgentFailed => detail.sub_agent_id = error.sub_agent_id.as_deref(),
             ErrorCode::CcsEnvelopeError => {
                 detail.enricher_id = error.enricher_id.as_deref();
@@ -71,6 +73,7 @@ pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
     }
     let kind = match error.code {
         ErrorCode::InternalError => FrameKind::ReportedInternal,
+        ErrorCode::ModelUnavailable => FrameKind::ReportedModel,
         ErrorCode::RateLimitError => FrameKind::ReportedRateLimit,
         ErrorCode::SubAgentFailed => FrameKind::ReportedSubAgent,
         ErrorCode::CcsEnvelopeError => FrameKind::ReportedEnvelope,
@@ -80,22 +83,41 @@ pub(super) fn write_reported(writer: &mut BlockWriter<'_>, error: &TurnError) {
 }
 
 /// Writes the terminal frame of a failed turn. Version 0.4 has the general codes only (D-22).
-pub(super) fn write_failed(writer: &mut BlockWriter<'_>, error: &TurnError) {
+pub(super) fn write_failed(
+    writer: &mut BlockWriter<'_>,
+    error: &TurnError,
+    partial: Option<&PartialMessage>,
+) {
     let code = match (writer.version, error.code) {
         (
             WireVersion::V04,
-            ErrorCode::SubAgentFailed | ErrorCode::CcsEnvelopeError | ErrorCode::PartialFanOut,
+            ErrorCode::ModelUnavailable
+            | ErrorCode::SubAgentFailed
+            | ErrorCode::CcsEnvelopeError
+            | ErrorCode::PartialFanOut,
         ) => ErrorCode::InternalError,
         (WireVersion::V04 | WireVersion::V05, code) => code,
     };
     let kind = match code {
         ErrorCode::InternalError => FrameKind::ErrorInternal,
+        ErrorCode::ModelUnavailable => FrameKind::ErrorModel,
         ErrorCode::RateLimitError => FrameKind::ErrorRateLimit,
         ErrorCode::SubAgentFailed => FrameKind::ErrorSubAgent,
         ErrorCode::CcsEnvelopeError => FrameKind::ErrorEnvelope,
         ErrorCode::PartialFanOut => FrameKind::ErrorFanOut,
     };
-    write_error(writer, kind, &FailureDetail::for_code(code, error));
+    let kept_until = partial.and_then(|partial| kept_until(writer.version, partial));
+    writer.frame(kind, |payload| {
+        write_error_fields(payload, kind, &FailureDetail::for_code(code, error));
+        if let Some(kept_until) = kept_until {
+            payload.field("kept_until", &kept_until);
+        }
+    });
+}
+
+/// The last event whose text a crash has left; version 0.4 has no field for it.
+fn kept_until(version: WireVersion, partial: &PartialMessage) -> Option<Position> {
+    partial.kept_until.filter(|_| version == WireVersion::V05)
 }
 
 /// Writes the terminal frame of a cancelled turn; an ordinary error in 0.4.
@@ -113,16 +135,26 @@ pub(super) fn write_cancelled(writer: &mut BlockWriter<'_>, end: &TurnCancelled)
     let detail = CancelDetail { code: end.code };
     match writer.version {
         WireVersion::V04 => write_error(writer, kind, &detail),
-        WireVersion::V05 => writer.frame(kind, |payload| payload.field("error", &detail)),
+        WireVersion::V05 => {
+            let kept_until = kept_until(writer.version, &end.partial);
+            writer.frame(kind, |payload| {
+                payload.field("error", &detail);
+                if let Some(kept_until) = kept_until {
+                    payload.field("kept_until", &kept_until);
+                }
+            });
+        }
     }
 }
 
 /// Every error frame has `is_final`, in either version (S1-026).
 fn write_error<T: Serialize>(writer: &mut BlockWriter<'_>, kind: FrameKind, detail: &T) {
-    writer.frame(kind, |payload| {
-        payload.field("error", detail);
-        payload.field("is_final", &kind.terminal_type().is_some());
-    });
+    writer.frame(kind, |payload| write_error_fields(payload, kind, detail));
+}
+
+fn write_error_fields<T: Serialize>(payload: &mut PayloadWriter<'_>, kind: FrameKind, detail: &T) {
+    payload.field("error", detail);
+    payload.field("is_final", &kind.terminal_type().is_some());
 }
 
 #[cfg(test)]

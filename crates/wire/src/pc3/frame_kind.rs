@@ -75,6 +75,8 @@ frame_kinds! {
     McpSessionProgress: "mcp_session_progress", TurnEffect::Continues;
     /// An internal failure that does not end the turn (0.5 only, like all reported failures).
     ReportedInternal: "error", TurnEffect::Reported("INTERNAL_ERROR");
+    /// A failed model that does not end the turn.
+    ReportedModel: "error", TurnEffect::Reported("MODEL_UNAVAILABLE");
     /// A rate limit of the model provider that does not end the turn.
     ReportedRateLimit: "error", TurnEffect::Reported("RATE_LIMIT_ERROR");
     /// A failed sub-agent that does not end the turn.
@@ -93,6 +95,8 @@ frame_kinds! {
     CancelledIdle: "cancelled", TurnEffect::Cancelled("IDLE_TIMEOUT");
     /// The end of a turn that failed internally.
     ErrorInternal: "error", TurnEffect::Failed("INTERNAL_ERROR");
+    /// The end of a turn whose model failed.
+    ErrorModel: "error", TurnEffect::Failed("MODEL_UNAVAILABLE");
     /// The end of a turn that hit a rate limit of the model provider.
     ErrorRateLimit: "error", TurnEffect::Failed("RATE_LIMIT_ERROR");
     /// The end of a turn whose sub-agent failed.
@@ -227,7 +231,7 @@ mod tests {
             errors.filter_map(|kind| kind.error_code()).collect()
         };
         assert_eq!(codes(false), codes(true));
-        assert_eq!(codes(true).len(), 5);
+        assert_eq!(codes(true).len(), 6);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Projects an event to its frames, by event type (S1 5.5, C-10, D-22).
 
 use serde::Serialize;
-use turnwire_event::body::turn::{TurnCompleted, TurnStarted};
+use turnwire_event::body::approval::ApprovalRequested;
+use turnwire_event::body::turn::{PauseDetail, TurnCompleted, TurnStarted};
 use turnwire_event::body::{component, mcp, status};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
-use turnwire_event::{Body, Event, RenderDecision, RenderPolicy, TokenUsage, ToolUseId};
+use turnwire_event::{
+    Body, Event, RenderDecision, RenderPolicy, ResponseId, TokenUsage, ToolUseId,
+};
 
 use super::block::BlockWriter;
 use super::cursor::FrameCursor;
@@ -262,12 +265,38 @@ fn write_turn_end(writer: &mut BlockWriter<'_>, completed: &TurnCompleted) {
     write_usage(writer, completed.usage);
     match completed.status {
         TurnStatus::Ok | TurnStatus::Degraded | TurnStatus::Paused => {
-            writer.empty_frame(FrameKind::Completed)
+            let paused = completed.paused.as_ref();
+            let paused = paused.filter(|_| writer.version == WireVersion::V05);
+            writer.frame(FrameKind::Completed, |payload| {
+                if let Some(paused) = paused {
+                    payload.field("paused", &PausedFields::from(paused));
+                }
+            });
         }
-        TurnStatus::Failed => match &completed.error {
-            None => write_failed(writer, &ErrorCode::InternalError.into()),
-            Some(error) => write_failed(writer, error),
-        },
+        TurnStatus::Failed => {
+            let general = || ErrorCode::InternalError.into();
+            let error = completed.error.clone().unwrap_or_else(general);
+            write_failed(writer, &error, completed.partial.as_ref());
+        }
+    }
+}
+
+/// What a paused turn waits for, on its `completed` frame.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct PausedFields<'a> {
+    /// The questions for a person, as in `approval.requested`.
+    approvals: &'a [ApprovalRequested],
+    /// The turn that will continue this one, once every approval has a decision.
+    next_response_id: ResponseId,
+}
+
+impl<'a> From<&'a PauseDetail> for PausedFields<'a> {
+    fn from(paused: &'a PauseDetail) -> Self {
+        Self {
+            approvals: &paused.approvals,
+            next_response_id: paused.next_turn_id.into(),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn event(body: Body) -> Event {
         timestamp: Timestamp::from_millis(1_000),
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     }
 }
@@ -42,7 +43,7 @@ pub(super) fn projected(body: Body, version: WireVersion) -> String {
 /// The expected block of a persisted event.
 pub(super) fn block(index: u8, event_type: &str, version: &str, payload: &str) -> String {
     format!(
-        "id: evt_00010000000003-{index}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
+        "id: evt_00010000000003-{index}-0001\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
          \"version\":\"{version}\",{HEAD}{payload}}}\n\n"
     )
 }
@@ -55,6 +56,7 @@ pub(super) fn turn_completed(status: TurnStatus, error: Option<TurnError>) -> Bo
         reasoning_tokens: 2,
         cached_tokens: 1,
         cost_usd: 0.5,
+        estimated: false,
     };
     Body::TurnCompleted(TurnCompleted {
         status,
@@ -62,6 +64,7 @@ pub(super) fn turn_completed(status: TurnStatus, error: Option<TurnError>) -> Bo
         error,
         reason: Some("server_restart".into()),
         partial: None,
+        paused: None,
     })
 }
 
@@ -77,6 +80,7 @@ pub(super) fn turn_cancelled(code: CancelCode) -> Body {
         partial: PartialMessage {
             message_id: None,
             bytes: 0,
+            kept_until: None,
         },
         receipt: Vec::new(),
     })

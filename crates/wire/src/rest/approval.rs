@@ -1,8 +1,11 @@
 //! `/turns/{id}/approvals`: the approvals that a paused turn has requested, and the decisions.
 
-use serde::{Deserialize, Serialize};
 #[cfg(feature = "schema")]
-use serde_json::{Value, json};
+use std::borrow::Cow;
+
+#[cfg(feature = "schema")]
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
 use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::content::sha256_hex;
 use turnwire_event::row::ApprovalRow;
@@ -40,55 +43,57 @@ pub struct ApprovalAnswer {
 
 /// `POST /turns/{id}/approvals`: one decision, or several that are applied together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("oneOf" = one_or_several())))]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ApprovalAnswers {
     /// The approval to decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<ApprovalId>"))]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub approval_id: Option<String>,
     /// Whether the tool may run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub decision: Option<Decision>,
-    /// The `input_sha256` of the input that the person was shown; a decision on another input is
-    /// refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(extend("pattern" = SHA256_PATTERN)))]
-    pub input_sha256: Option<String>,
-    /// A comment; the model reads the comment of a `reject`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
-    pub comment: Option<String>,
+    /// The `input_sha256` of the input that the person was shown; the inner `None` is null.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub input_sha256: Option<Option<String>>,
+    /// A comment; the inner `None` is null.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub comment: Option<Option<String>>,
     /// Several decisions; all are applied, or none on an error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = ANSWERS_MAX)))]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub answers: Option<Vec<ApprovalAnswer>>,
 }
 
-/// One decision or a list of decisions, never both or neither.
+/// A member that is there: null is a value like any other, and not an absent member.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Several decisions of one request, in schemas only.
 #[cfg(feature = "schema")]
-fn one_or_several() -> Value {
-    let absent = json!({ "type": "null" });
-    json!([
-        {
-            "required": ["approval_id", "decision"],
-            "properties": {
-                "approval_id": { "type": "string" },
-                "decision": { "type": "string" },
-                "answers": absent,
-            },
-        },
-        {
-            "required": ["answers"],
-            "properties": {
-                "answers": { "type": "array" },
-                "approval_id": absent,
-                "decision": absent,
-                "input_sha256": absent,
-                "comment": absent,
-            },
-        },
-    ])
+#[derive(schemars::JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "a schema")]
+struct ApprovalAnswerList {
+    /// The decisions; all are applied, or none on an error.
+    #[schemars(length(min = 1, max = ANSWERS_MAX))]
+    answers: Vec<ApprovalAnswer>,
+}
+
+#[cfg(feature = "schema")]
+impl JsonSchema for ApprovalAnswers {
+    fn schema_name() -> Cow<'static, str> {
+        "ApprovalAnswers".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<ApprovalAnswer>();
+        let several = generator.subschema_for::<ApprovalAnswerList>();
+        json_schema!({
+            "description": "One decision, or several that are applied together.",
+            "oneOf": [one, several],
+        })
+    }
 }
 
 impl ApprovalAnswers {
@@ -127,7 +132,7 @@ pub struct ApprovalRecord {
     pub tool_use_id: ToolUseId,
     /// The name of the tool.
     pub tool_name: String,
-    /// The input, shortened; [`ApprovalItem`] has all of it.
+    /// The input, shortened; `/turns/{turn_id}/approvals/{approval_id}` has all of it.
     pub input_summary: String,
     /// The length of the whole input as JSON text, in bytes; null for a request of an older release.
     pub input_bytes: Option<u64>,

@@ -10,8 +10,6 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 #[cfg(feature = "schema")]
-use serde_json::{Value, json};
-#[cfg(feature = "schema")]
 use turnwire_event::MessageId;
 use turnwire_event::Position;
 
@@ -45,42 +43,63 @@ impl fmt::Display for Rating {
 
 /// `POST /sessions/{id}/feedback`; exactly one of the two ids is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Feedback", extend("oneOf" = exactly_one())))]
 #[serde(deny_unknown_fields)]
 pub struct FeedbackRequest {
     /// The rated message, by its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<MessageId>"))]
     pub message_id: Option<String>,
     /// The rated turn, by turn id or response id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<TurnName>"))]
     pub turn_id: Option<String>,
     /// A word or a number in the scale of the client.
     pub rating: Rating,
     /// A comment in free text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(length(max = COMMENT_CHARS_MAX)))]
     pub comment: Option<String>,
 }
 
-/// A message or a turn, never both or neither.
 #[cfg(feature = "schema")]
-fn exactly_one() -> Value {
-    let target = |one: &str, other: &str| json!({ "required": [one], "properties": { one: { "type": "string" }, other: { "type": "null" } } });
-    json!([
-        target("message_id", "turn_id"),
-        target("turn_id", "message_id")
-    ])
+impl JsonSchema for FeedbackRequest {
+    fn schema_name() -> Cow<'static, str> {
+        "Feedback".into()
+    }
+
+    /// Feedback on a message or on a turn, never on both or neither.
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let rating = generator.subschema_for::<Rating>();
+        let on = |title: &str, field: &str, id: Schema, other: &str| {
+            json_schema!({
+                "title": title,
+                "type": "object",
+                "required": [field, "rating"],
+                "properties": {
+                    field: id,
+                    other: { "type": "null" },
+                    "rating": rating,
+                    "comment": {
+                        "description": "A comment in free text.",
+                        "type": ["string", "null"],
+                        "maxLength": COMMENT_CHARS_MAX,
+                    },
+                },
+                "additionalProperties": false,
+            })
+        };
+        let message = generator.subschema_for::<MessageId>();
+        let turn = generator.subschema_for::<TurnName>();
+        json_schema!({
+            "description": "A rating of a message or of a turn.",
+            "oneOf": [
+                on("MessageFeedback", "message_id", message, "turn_id"),
+                on("TurnFeedback", "turn_id", turn, "message_id"),
+            ],
+        })
+    }
 }
 
 /// 202 of `POST /sessions/{id}/feedback`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "FeedbackRecorded")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FeedbackAccepted {
     /// The position of the event in the log.
     pub position: Position,

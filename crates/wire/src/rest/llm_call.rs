@@ -27,7 +27,8 @@ pub struct LlmCall {
     pub error_class: Option<LlmErrorClass>,
     /// Why the model stopped, if the call completed.
     pub stop_reason: Option<StopReason>,
-    /// Tokens and cost, if the call completed.
+    /// Tokens and cost; null while the call runs, and if it failed and used nothing. Those of a call
+    /// that failed or was stopped are what its provider reported, and otherwise `estimated`.
     pub usage: Option<TokenUsage>,
     /// The id that the provider gave its response, if any.
     pub provider_response_id: Option<String>,

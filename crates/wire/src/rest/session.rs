@@ -22,11 +22,7 @@ pub struct SessionCreate {
 
 /// 201 of `POST /sessions`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(rename = "SessionCreated")
-)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCreatedBody {
     /// The id of the new session.
     pub session_id: SessionId,
@@ -101,6 +97,9 @@ pub struct SessionAttached {
     pub session: SessionInfo,
     /// The data that the creator gave.
     pub metadata: JsonObject,
+    /// The pack that new turns run, for people: its name, version and model; absent without a pack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<String>,
     /// Opens one connection to the stream, once, within 60 s.
     pub attach_token: String,
     /// The URL of the stream, including the token.
@@ -117,9 +116,16 @@ impl SessionAttached {
         Self {
             metadata: std::mem::take(&mut row.metadata),
             session: row.into(),
+            pack: None,
             attach_token,
             ws_url,
         }
+    }
+
+    /// The same with the pack that new turns run.
+    #[must_use]
+    pub fn with_pack(self, pack: Option<String>) -> Self {
+        Self { pack, ..self }
     }
 }
 

@@ -131,7 +131,7 @@ pub struct TurnAccepted {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct TurnCancel {
-    /// The reason, stored in the log.
+    /// The reason, of which the log has at most the first 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = REASON_CHARS_MAX)))]
     pub reason: Option<String>,
@@ -155,7 +155,7 @@ pub const KEY_PATTERN: &str = "^[!-~]{1,255}$";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionCancel {
-    /// The reason, stored in the log.
+    /// The reason, of which the log has at most the first 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(length(max = REASON_CHARS_MAX)))]
     pub reason: Option<String>,
@@ -182,16 +182,46 @@ pub struct SessionCancelAccepted {
 
 /// The event that ended a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnTerminal {
     /// The position of the event.
     pub id: Option<Position>,
     /// Either `turn.completed` or `turn.cancelled`.
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub kind: EventType,
     /// The payload of the event.
     pub payload: Value,
+}
+
+#[cfg(feature = "schema")]
+impl JsonSchema for TurnTerminal {
+    fn schema_name() -> Cow<'static, str> {
+        "TurnTerminal".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let id = generator.subschema_for::<Option<Position>>();
+        let end = |kind: EventType, payload: Schema| {
+            json_schema!({
+                "title": format!("{kind:?}Terminal"),
+                "type": "object",
+                "required": ["id", "type", "payload"],
+                "properties": {
+                    "id": id,
+                    "type": { "type": "string", "const": kind.name() },
+                    "payload": payload,
+                },
+            })
+        };
+        let completed = generator.subschema_for::<TurnCompleted>();
+        let cancelled = generator.subschema_for::<TurnCancelled>();
+        json_schema!({
+            "description": "The event that ended a turn: its position, its type and its payload.",
+            "oneOf": [
+                end(EventType::TurnCompleted, completed),
+                end(EventType::TurnCancelled, cancelled),
+            ],
+        })
+    }
 }
 
 /// A turn of a session.

@@ -104,7 +104,11 @@ pub struct UsageRow {
     pub calls: u64,
     /// The number of those that failed.
     pub failed: u64,
-    /// Tokens and cost of those that completed.
+    /// The number of those that a cancel stopped.
+    #[serde(default)]
+    pub stopped: u64,
+    /// Tokens and cost of all of them. `estimated` is true if a stopped or failed call had to be
+    /// estimated.
     pub usage: TokenUsage,
 }
 
@@ -116,7 +120,11 @@ pub struct UsageTotals {
     pub calls: u64,
     /// The number of those that failed.
     pub failed: u64,
-    /// Tokens and cost of those that completed.
+    /// The number of those that a cancel stopped.
+    #[serde(default)]
+    pub stopped: u64,
+    /// Tokens and cost of all of them. `estimated` is true if a stopped or failed call had to be
+    /// estimated.
     pub usage: TokenUsage,
 }
 
@@ -124,7 +132,7 @@ impl UsageRow {
     /// A row from the columns of the usage table.
     pub fn new(
         (day, tenant, model): (UtcDay, TenantId, String),
-        (calls, failed): (u64, u64),
+        (calls, failed, stopped): (u64, u64, u64),
         usage: TokenUsage,
     ) -> Self {
         Self {
@@ -133,19 +141,25 @@ impl UsageRow {
             model,
             calls,
             failed,
+            stopped,
             usage,
         }
     }
 }
 
+/// The name of the provider in calls that no model answered: the text came from a template.
+const TEMPLATE: &str = "template:";
+
 impl UsageReport {
-    /// A report with the totals of `rows`.
-    pub fn new((from, to): (UtcDay, UtcDay), rows: Vec<UsageRow>) -> Self {
+    /// A report with the totals of `rows`, without those of texts that no model wrote.
+    pub fn new((from, to): (UtcDay, UtcDay), mut rows: Vec<UsageRow>) -> Self {
+        rows.retain(|row| !row.model.starts_with(TEMPLATE));
         let totals = rows
             .iter()
             .fold(UsageTotals::default(), |sum, row| UsageTotals {
                 calls: sum.calls.saturating_add(row.calls),
                 failed: sum.failed.saturating_add(row.failed),
+                stopped: sum.stopped.saturating_add(row.stopped),
                 usage: sum.usage.plus(row.usage),
             });
         Self {

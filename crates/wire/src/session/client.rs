@@ -44,7 +44,8 @@ pub enum ClientFrameError {
     /// An invalid subscribe: answered with an error, the connection stays open.
     #[error(transparent)]
     Subscribe(#[from] SubscribeError),
-    /// A known frame without a required field: ignored with a warning.
+    /// A known frame without a required field: a cancel is answered with an error, any other is
+    /// ignored with a warning.
     #[error("the {kind} frame needs a text in {field}")]
     Malformed {
         /// The `type` of the frame.

@@ -8,11 +8,19 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use turnwire_event::{FilterSpec, Message, MessageId, Position, SessionId};
 
+use super::cancel::{CancelAck, CancelError};
+use super::open_work::SnapshotWork;
 use super::subscribe::{SinceCursor, SubscribeError};
 use super::summary::SessionSummary;
+use crate::rest::turn::TurnInfo;
 
 /// The position up to which a connection has been served, for each session it carries.
 pub type SessionPositions = BTreeMap<SessionId, Position>;
+
+/// The version of the session wire, `major.minor`. Within a major version the wire only grows:
+/// frames, event types, fields, codes and close codes are added, and none is removed or changes its
+/// meaning.
+pub const SESSION_WIRE_VERSION: &str = "1.0";
 
 /// The bytes before the event in its frame.
 pub const EVENT_PREFIX: &[u8] = b"{\"type\":\"event\",\"event\":";
@@ -41,7 +49,10 @@ pub fn write_event(event_json: &[u8], out: &mut Vec<u8>) {
 
 /// The answer to an accepted [`SubscribeFrame`](super::SubscribeFrame) (S3-018).
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubscribeAck<'a> {
+    /// The version of the session wire that the server speaks, `<major>.<minor>`.
+    pub version: &'static str,
     /// The filter of the subscribe with presets expanded.
     pub resolved_filter: FilterSpec,
     /// The cursor as the client sent it.
@@ -65,14 +76,29 @@ pub fn write_subscribe_error(error: &SubscribeError, out: &mut Vec<u8>) {
     write("subscribe_error", error, out);
 }
 
+/// Writes the answer to a cancel of a known turn.
+pub fn write_cancel_ack(ack: &CancelAck, out: &mut Vec<u8>) {
+    write("cancel_ack", ack, out);
+}
+
+/// Writes the answer to a cancel that has no effect.
+pub fn write_cancel_error(error: &CancelError, out: &mut Vec<u8>) {
+    write("cancel_error", error, out);
+}
+
 /// The state of a session at a position (S3-027). Only events after it follow.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotFrame<'a> {
     pub session: &'a SessionSummary,
     /// The newest messages, oldest first.
     pub messages: &'a [Message],
     /// The `before` of the page with older messages; null if there are none (S3-029).
     pub next: Option<MessageId>,
+    /// The work that has started and not ended.
+    pub open: &'a SnapshotWork,
+    /// The turn that ended last, with its terminal; null before the first end.
+    pub last_turn: Option<&'a TurnInfo>,
     /// The position of the last event that the snapshot includes.
     pub snapshot_at_event_id: Position,
 }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use turnwire_event::{EventFilter, FilterSpec, Position, SessionId};
 
-/// The stable code of a [`SubscribeError`] (S3-024).
+/// The stable code of a rejected subscribe (S3-024).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SubscribeCode {
     /// The session was deleted.
@@ -37,6 +38,7 @@ impl SubscribeCode {
 
 /// The answer to a rejected [`SubscribeFrame`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct SubscribeError {
     /// Tells the client how to react.
@@ -89,9 +91,10 @@ impl SubscribeError {
 /// dozen are usual; the server looks up each of them before it sends anything.
 pub const SINCE_SESSIONS_MAX: usize = 256;
 
-/// The cursor of a [`SubscribeFrame`]: one event id, or one per session. The text is echoed unchanged in the
+/// The cursor of a subscribe: one event id, or one per session. The text is echoed unchanged in the
 /// answer and parsed when the session is known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum SinceCursor {
     /// The id of the last event that the client has received.

@@ -6,6 +6,7 @@ use turnwire_event::{EpisodeId, SessionId, TurnId};
 
 /// The status of the running turn; there is only one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CurrentTurnStatus {
     /// The turn has started and has not ended.
@@ -14,6 +15,7 @@ pub enum CurrentTurnStatus {
 
 /// The session in a snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionSummary {
     /// Same as in the REST API.
     pub id: SessionId,

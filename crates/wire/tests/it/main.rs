@@ -4,6 +4,7 @@
 //! difference fails. Every scenario is also checked against the invariants of a list of events.
 
 mod chat;
+mod payload;
 mod scenario;
 
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ fn compare(path: &Path, actual: &[u8]) {
     assert_eq!(stored.len(), actual.len(), "lines of {}", path.display());
 }
 
-// S3-046, S3-053, S3-054, S3-056, S3-058, S3-075, S1-099
+// S3-046, S3-053, S3-054, S3-056, S3-058, S3-075, S1-099, S1-038, C-11, C-39
 #[test]
 fn every_scenario_matches_its_golden_files() {
     let scenarios = catalog::all();
@@ -85,7 +86,7 @@ fn every_golden_folder_has_a_scenario() {
     }
 }
 
-// S3-051, S3-060
+// S3-051, S3-060, S3-100, I-04
 #[test]
 fn every_scenario_keeps_the_invariants() {
     for (name, events) in catalog::all() {

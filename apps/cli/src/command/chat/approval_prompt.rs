@@ -2,8 +2,9 @@
 //! turn that continues is followed.
 //!
 //! ```text
-//!   paused ─▶ the first open request ─▶ its whole input ─▶ y, n or a comment ─▶ sent ───┐
-//!     ▲  └── none left: the turn that continues                       answered elsewhere ─┤
+//!   paused ─▶ the first open request ─▶ its whole input ─▶ y or n ─▶ a comment ─▶ sent ──┐
+//!     ▲  └── none left: the turn that continues          ▲  │          answered elsewhere ─┤
+//!     │                                                  └──┘ anything else               │
 //!     └──────────────────────────────────────────◀────────────────────────────────────────┘
 //! ```
 //! A line answers a request only if it was typed after the whole input was shown; the answer carries
@@ -17,12 +18,13 @@ use turnwire_event::code::{ApprovalState, Decision};
 use turnwire_event::content::sha256_hex;
 use turnwire_wire::rest::approval::{ApprovalAnswer, ApprovalItem};
 
-use crate::terminal::approval_text::{approval_text, tool_name};
+use crate::terminal::approval_text::{NOT_A_DECISION, approval_text, parse_decision, tool_name};
 use crate::terminal::color::TextTone;
 use crate::terminal::keyboard;
+use crate::terminal::wording::error_text;
 
 use super::conversation::{ChatConversation, next};
-use super::input;
+use super::line_input::LineInput;
 use super::retry_delay::RetryDelay;
 use super::session_view::{ChatResult, LeaveReason};
 use super::turn_ending::TurnEnding;
@@ -32,7 +34,6 @@ use super::turn_ending::TurnEnding;
 const QUIET: Duration = Duration::from_millis(50);
 
 /// The result of a prompt for an [`ApprovalItem`].
-#[derive(Debug, PartialEq)]
 enum PromptAnswer {
     /// A decision, with a comment for the model.
     Decided(Decision, Option<String>),
@@ -41,6 +42,17 @@ enum PromptAnswer {
     /// The input has ended.
     EndOfInput,
 }
+
+/// The result of one question of a prompt.
+enum QuestionAnswer {
+    Line(String),
+    /// The request may have been answered elsewhere.
+    Changed,
+    EndOfInput,
+}
+
+/// The second question of a prompt.
+const COMMENT: &str = "a comment for the model? [Enter for none]";
 
 impl ChatConversation {
     /// Asks for the approvals of a turn that paused, and follows the turns that continue it.
@@ -82,9 +94,11 @@ impl ChatConversation {
         let requests = printer.approvals();
         let requests =
             requests.map(|text| format!("the turn waits for a person to allow: {text}\n"));
-        let hint = format!("to answer: turnwire approve {turn}{}", printer.flags);
-        let text: String = requests.chain([hint]).collect();
-        Ok(self.view.say(&text)?)
+        let command = format!("turnwire approve {turn}{}", printer.flags);
+        let text: String = requests.collect();
+        self.view.say(&text)?;
+        let screen = &mut self.view.printer.screen;
+        Ok(screen.note_with_command(TextTone::Quiet, "to answer:", &command)?)
     }
 
     /// Asks for all approvals of a paused turn and returns the turn that continues.
@@ -139,7 +153,7 @@ impl ChatConversation {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    let text = format!("not answered: {error}");
+                    let text = format!("not answered: {}", error_text(&error));
                     self.view.printer.screen.note(TextTone::Bad, &text)?;
                 }
             }
@@ -149,7 +163,7 @@ impl ChatConversation {
     /// Shows the whole `input` of a request, then asks.
     async fn prompt(&mut self, request: &ApprovalItem, input: &str) -> ChatResult<PromptAnswer> {
         let name = &request.approval.tool_name;
-        self.lines.get_or_insert_with(input::lines);
+        self.lines.get_or_insert_with(LineInput::pipe);
         let screen = &mut self.view.printer.screen;
         screen.block(&approval_text(name, input, keyboard::columns()))?;
         while let Ok(Some(typed)) = tokio::time::timeout(QUIET, next(&mut self.lines)).await {
@@ -157,32 +171,55 @@ impl ChatConversation {
         }
         keyboard::discard_typed();
         let shown_at = Instant::now();
-        let text = format!(
-            "allow {} to run with this input? [y/N, or a comment]",
-            tool_name(name)
-        );
         let changes = self.view.approval_changes;
+        let question = format!("allow {} to run with this input? [y/n]", tool_name(name));
+        let decision = loop {
+            match self.question(&question, shown_at, changes).await? {
+                QuestionAnswer::Line(line) => match parse_decision(&line) {
+                    Some(decision) => break decision,
+                    None => self.view.say(NOT_A_DECISION)?,
+                },
+                QuestionAnswer::Changed => return Ok(PromptAnswer::Changed),
+                QuestionAnswer::EndOfInput => return Ok(PromptAnswer::EndOfInput),
+            }
+        };
+        let comment = match self.question(COMMENT, shown_at, changes).await? {
+            QuestionAnswer::Line(line) => Some(line).filter(|line| !line.is_empty()),
+            QuestionAnswer::Changed => return Ok(PromptAnswer::Changed),
+            QuestionAnswer::EndOfInput => None,
+        };
+        Ok(PromptAnswer::Decided(decision, comment))
+    }
+
+    /// Asks for a line that was typed after `shown_at`, until the number of approval changes is no
+    /// longer `changes`.
+    async fn question(
+        &mut self,
+        text: &str,
+        shown_at: Instant,
+        changes: u64,
+    ) -> ChatResult<QuestionAnswer> {
         while self.view.approval_changes == changes {
-            self.view.printer.screen.prompt(&text)?;
+            self.view.printer.screen.prompt(text)?;
             tokio::select! {
                 typed = next(&mut self.lines) => {
                     self.view.printer.screen.line_typed();
                     return match typed {
-                        None => Ok(PromptAnswer::EndOfInput),
+                        None => Ok(QuestionAnswer::EndOfInput),
                         Some(typed) if typed.typed_at < shown_at => {
                             self.typed_ahead.push_back(typed.line);
                             continue;
                         }
                         Some(typed) => {
                             let line = typed.line.map_err(LeaveReason::Unreadable)?;
-                            Ok(parse_answer(&line))
+                            Ok(QuestionAnswer::Line(line))
                         }
                     };
                 }
                 step = self.view.step() => drop(step?),
             }
         }
-        Ok(PromptAnswer::Changed)
+        Ok(QuestionAnswer::Changed)
     }
 
     /// Repeats a request until the server responds; prints `pending` after the first failure.
@@ -199,46 +236,9 @@ impl ChatConversation {
             };
             if let Some(pending) = pending.filter(|_| retry.is_first()) {
                 self.view
-                    .say(&format!("{pending} ({error}); trying again"))?;
+                    .say(&format!("{pending} ({}); trying again", error_text(&error)))?;
             }
             self.view.pause(retry.next()).await?;
         }
-    }
-}
-
-/// The decision in a typed line. Only a plain yes approves.
-fn parse_answer(line: &str) -> PromptAnswer {
-    match line.to_ascii_lowercase().as_str() {
-        "y" | "yes" => PromptAnswer::Decided(Decision::Approve, None),
-        "" | "n" | "no" => PromptAnswer::Decided(Decision::Reject, None),
-        _ => PromptAnswer::Decided(Decision::Reject, Some(line.to_owned())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_plain_yes_approves() {
-        for yes in ["y", "Y", "yes", "YES"] {
-            assert_eq!(
-                parse_answer(yes),
-                PromptAnswer::Decided(Decision::Approve, None),
-                "{yes}"
-            );
-        }
-        for no in ["", "n", "No"] {
-            assert_eq!(
-                parse_answer(no),
-                PromptAnswer::Decided(Decision::Reject, None),
-                "{no}"
-            );
-        }
-        let but = "yes, but only tomorrow";
-        assert_eq!(
-            parse_answer(but),
-            PromptAnswer::Decided(Decision::Reject, Some(but.into()))
-        );
     }
 }

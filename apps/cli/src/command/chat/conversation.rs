@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use tokio::sync::mpsc::Receiver;
 use turnwire_client::{Error, SubmitKey, WatchItem};
 use turnwire_event::TurnId;
 use turnwire_event::code::TurnState;
@@ -12,9 +11,12 @@ use turnwire_wire::problem::Code;
 use turnwire_wire::rest::turn::{TurnAccepted, TurnSubmit};
 
 use crate::terminal::color::TextTone;
+use crate::terminal::wording::error_text;
 
+use super::command::{self, ChatCommand};
 use super::event_printer::STOPPING;
 use super::input::{Line, TypedLine};
+use super::line_input::{LineInput, PromptLine};
 use super::retry_delay::RetryDelay;
 use super::session_view::{ChatResult, LeaveReason, SessionView};
 use super::turn_ending::TurnEnding;
@@ -30,14 +32,14 @@ pub(crate) enum MessageSource {
     /// One message, from the command line.
     Once(String),
     /// The lines of standard input.
-    Lines(Receiver<TypedLine>),
+    Lines(LineInput),
 }
 
 /// The lines that a person types or pipes in, and the [`SessionView`] that they are sent to.
 pub(crate) struct ChatConversation {
     pub(super) view: SessionView,
     /// The lines of standard input, once they are read.
-    pub(super) lines: Option<Receiver<TypedLine>>,
+    pub(super) lines: Option<LineInput>,
     /// Lines that were typed before a prompt.
     pub(super) typed_ahead: VecDeque<Line>,
 }
@@ -56,13 +58,19 @@ impl ChatConversation {
         let has_lines = matches!(messages, MessageSource::Lines(_));
         let is_typed = is_typed && has_lines;
         let shows_past = has_lines && self.view.printer.is_for_people();
+        let once = match messages {
+            MessageSource::Once(text) => Some(text),
+            MessageSource::Lines(lines) => {
+                self.lines = Some(lines);
+                None
+            }
+        };
         self.open(shows_past).await?;
         if self.view.stopping.is_some() && !is_typed {
             return Err(LeaveReason::Interrupted);
         }
-        match messages {
-            MessageSource::Once(text) => return Ok(self.ask(&text).await?.exit_status()),
-            MessageSource::Lines(lines) => self.lines = Some(lines),
+        if let Some(text) = once {
+            return Ok(self.ask(&text).await?.exit_status());
         }
         if is_typed {
             self.ask_open_approvals().await?;
@@ -73,7 +81,17 @@ impl ChatConversation {
             if line.is_empty() {
                 continue;
             }
-            let ending = self.ask(&line).await?;
+            // A line of a pipe is always a message.
+            let message = match is_typed.then(|| ChatCommand::parse(&line)).flatten() {
+                None => line,
+                Some(ChatCommand::Message(text)) => text,
+                Some(ChatCommand::Quit) => break,
+                Some(command) => {
+                    self.obey(command)?;
+                    continue;
+                }
+            };
+            let ending = self.ask(&message).await?;
             if !is_typed {
                 status = status.max(ending.exit_status());
                 if self.view.stopping.is_some() {
@@ -109,8 +127,67 @@ impl ChatConversation {
         }
         view.snapshot(&snapshot)?;
         if let Some(turn) = view.running {
-            let ending = view.wait_for_end(turn).await?;
+            let ending = self.wait_for_end(turn).await?;
             self.resume(turn, ending).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of a turn; at a terminal, lines that are typed meanwhile are commands or are
+    /// kept for the prompt.
+    async fn wait_for_end(&mut self, turn: TurnId) -> ChatResult<TurnEnding> {
+        loop {
+            let ended = tokio::select! {
+                typed = next_meanwhile(&mut self.lines) => {
+                    self.view.printer.screen.typed_meanwhile();
+                    self.typed_meanwhile(typed.line)?;
+                    continue;
+                }
+                step = self.view.step() => step?,
+            };
+            if let Some((ended, ending)) = ended
+                && ended == turn
+            {
+                return Ok(ending);
+            }
+        }
+    }
+
+    fn typed_meanwhile(&mut self, line: Line) -> ChatResult<()> {
+        let command = line.as_ref().ok().and_then(|line| ChatCommand::parse(line));
+        match command {
+            None | Some(ChatCommand::Message(_)) => self.typed_ahead.push_back(line),
+            Some(ChatCommand::Quit) => return Err(LeaveReason::Quit),
+            Some(command) => self.obey(command)?,
+        }
+        Ok(())
+    }
+
+    /// Does what a command asks, except for those that end the chat or send a message.
+    fn obey(&mut self, command: ChatCommand) -> ChatResult<()> {
+        let view = &mut self.view;
+        match command {
+            ChatCommand::Stop => match view.running {
+                None => view.say("nothing is running")?,
+                Some(turn) if view.stopping == Some(turn) => {}
+                Some(turn) => {
+                    view.stop(turn);
+                    view.printer.show_stopping()?;
+                }
+            },
+            ChatCommand::Details => {
+                let codes = view.printer.codes.clone();
+                let text = codes
+                    .as_deref()
+                    .unwrap_or("the last turn has no error codes");
+                view.say(text)?;
+            }
+            ChatCommand::Unknown(name) => {
+                view.say(&format!("there is no command {name}; /help lists them"))?;
+            }
+            ChatCommand::Help | ChatCommand::Quit | ChatCommand::Message(_) => {
+                view.printer.screen.help(command::HELP)?;
+            }
         }
         Ok(())
     }
@@ -118,22 +195,31 @@ impl ChatConversation {
     /// The next line; meanwhile the view handles other events.
     async fn line(&mut self) -> ChatResult<Option<Line>> {
         self.view.stopping = None;
+        let has_editor = self.lines.as_ref().is_some_and(LineInput::is_terminal);
         loop {
             let printer = &mut self.view.printer;
             if self.view.running.is_none() && printer.is_for_people() {
-                printer.screen.prompt(">")?;
+                match has_editor {
+                    true => printer.screen.make_room()?,
+                    false => printer.screen.prompt(">")?,
+                }
             }
             if let Some(line) = self.typed_ahead.pop_front() {
                 printer.screen.line_typed();
+                if let (true, Ok(line)) = (has_editor, &line) {
+                    printer.screen.typed_ahead(line)?;
+                }
                 return Ok(Some(line));
             }
             let ended = tokio::select! {
-                line = next(&mut self.lines) => {
-                    if line.is_some() {
+                line = at_prompt(&mut self.lines) => match line {
+                    PromptLine::Line(typed) => {
                         self.view.printer.screen.line_typed();
+                        return Ok(Some(typed.line));
                     }
-                    return Ok(line.map(|typed| typed.line));
-                }
+                    PromptLine::EndOfInput => return Ok(None),
+                    PromptLine::Interrupted => self.view.interrupted()?,
+                },
                 step = self.view.step() => step?,
             };
             // A person may be typing a line here, which must not become an approval.
@@ -167,11 +253,11 @@ impl ChatConversation {
                     return Ok(TurnEnding::Cancelled);
                 }
             } else if !is_repeatable(&error) || key.is_none() {
-                let text = format!("not asked: {error}");
+                let text = format!("not asked: {}", error_text(&error));
                 self.view.printer.screen.note(TextTone::Bad, &text)?;
                 return Ok(TurnEnding::Rejected);
             } else if !std::mem::replace(&mut has_notified, true) {
-                let text = format!("not asked yet ({error}); trying again");
+                let text = format!("not asked yet ({}); trying again", error_text(&error));
                 self.view.say(&text)?;
             }
             let paused = self.view.pause(retry.next()).await;
@@ -249,7 +335,7 @@ impl ChatConversation {
         if has_ended {
             view.look_up(turn);
         }
-        view.wait_for_end(turn).await
+        self.wait_for_end(turn).await
     }
 
     /// Waits for the end of the running turn that a rejected submit names.
@@ -264,7 +350,7 @@ impl ChatConversation {
                     "the session is busy with another turn; waiting for its end (Ctrl-C stops it)",
                 )?;
                 self.view.running = Some(turn);
-                self.view.wait_for_end(turn).await.map(drop)
+                self.wait_for_end(turn).await.map(drop)
             }
             Err(error) if !error.is_transient() => Err(error.into()),
             Ok(_) | Err(_) => Ok(()),
@@ -273,8 +359,27 @@ impl ChatConversation {
 }
 
 /// The next line; `None` at the end of the input.
-pub(super) async fn next(lines: &mut Option<Receiver<TypedLine>>) -> Option<TypedLine> {
-    lines.as_mut()?.recv().await
+pub(super) async fn next(lines: &mut Option<LineInput>) -> Option<TypedLine> {
+    lines.as_mut()?.next().await
+}
+
+/// The next line at the prompt.
+async fn at_prompt(lines: &mut Option<LineInput>) -> PromptLine {
+    match lines {
+        Some(lines) => lines.edited().await,
+        None => PromptLine::EndOfInput,
+    }
+}
+
+/// A line that is typed at a terminal while a turn runs; pending without a terminal, and after the end
+/// of its input.
+async fn next_meanwhile(lines: &mut Option<LineInput>) -> TypedLine {
+    if let Some(lines) = lines.as_mut().filter(|lines| lines.is_terminal())
+        && let Some(typed) = lines.next().await
+    {
+        return typed;
+    }
+    std::future::pending().await
 }
 
 fn has_ended(state: TurnState) -> bool {

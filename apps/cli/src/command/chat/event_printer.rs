@@ -1,9 +1,9 @@
 //! Prints the events of a turn: the answer, folded reasoning, and one short line for everything
 //! else.
 //!
-//! [`EventPrinter`] keeps how much of each message it has printed, so that a message that arrives
-//! again (in a snapshot, or complete at its end) continues where it stopped and no text is printed
-//! twice.
+//! [`EventPrinter`] keeps what it has printed of each message, so that a message that arrives again
+//! (in a snapshot, or complete at its end) continues where it stopped and no text is printed twice.
+//! The complete message is authoritative (S3-067): what its deltas lacked is printed at its end.
 
 mod aside;
 
@@ -23,11 +23,14 @@ use turnwire_event::{
 use crate::terminal::color::TextTone;
 use crate::terminal::component_line;
 use crate::terminal::sanitize::TextSanitizer;
-use crate::terminal::wording::{code_name, counted};
+use crate::terminal::wording::{counted, text_of};
 
 use super::participants::TurnParticipants;
 use super::screen::ChatScreen;
 use super::turn_ending::{self, TurnEnding};
+
+/// Printed before a message whose deltas did not add up to it.
+const INCOMPLETE: &str = "parts of the answer were lost on the way; here it is in full:";
 
 /// The form of the output of [`EventPrinter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub(crate) struct EventPrinter {
     approvals: Vec<(ApprovalId, String)>,
     /// The approval request that was last answered in this chat.
     pub(crate) answered_here: Option<ApprovalId>,
+    /// The codes of the last turn that failed or is degraded, for `/details`.
+    pub(crate) codes: Option<String>,
     /// The flags with which a later command reaches the same server.
     pub(crate) flags: String,
 }
@@ -64,7 +69,7 @@ pub(crate) struct EventPrinter {
 /// The part of a message that was printed.
 #[derive(Debug, Default)]
 struct PrintedMessage {
-    text_bytes: usize,
+    text: String,
     block: Option<u32>,
 }
 
@@ -89,6 +94,7 @@ impl EventPrinter {
             is_stopping: false,
             approvals: Vec::new(),
             answered_here: None,
+            codes: None,
             flags,
         }
     }
@@ -143,9 +149,7 @@ impl EventPrinter {
             Body::TextDelta(d) => self.text(d.message_id, d.content_block_index, &d.text),
             Body::ThinkingDelta(d) => self.think(d.message_id, &d.text),
             Body::MessageComplete(end) => {
-                if !self.printed.contains_key(&end.message_id) {
-                    self.whole(end.message_id, &end.final_content)?;
-                }
+                self.complete(end.message_id, &end.final_content)?;
                 self.end_thinking()?;
                 self.screen.end_line()
             }
@@ -166,8 +170,8 @@ impl EventPrinter {
                     .participants
                     .tool_ended(tool.tool_use_id, event.timestamp);
                 let duration = ms.map(|ms| format!(", {ms} ms")).unwrap_or_default();
-                let class = code_name(tool.error_class);
-                let text = format!("{} failed ({class}){duration}", tool.tool_name);
+                let fault = tool_fault(tool.error_class);
+                let text = format!("{} {fault}{duration}", tool.tool_name);
                 let is_stopped = self.is_stopping && tool.error_class == ToolErrorClass::Cancelled;
                 let line = (!is_stopped && !is_internal(tool.tool_type)).then_some(text);
                 self.tool_end(TextTone::Bad, line)
@@ -187,6 +191,8 @@ impl EventPrinter {
             }
             Body::ApprovalResolved(resolved) => self.approval_resolved(resolved),
             Body::StatusEmitted(status) => self.status(&status.message, event.render.as_ref()),
+            // Without items the event only removes a placeholder.
+            Body::DataLoaded(data) if data.items.is_empty() => Ok(()),
             Body::DataLoaded(data) => {
                 let line = component_line::collection(&data.data_type, &data.items);
                 self.note(TextTone::Strong, &line)
@@ -241,7 +247,7 @@ impl EventPrinter {
         self.end_thinking()?;
         self.status = None;
         let printed = self.printed.entry(id).or_default();
-        printed.text_bytes += text.len();
+        printed.text.push_str(text);
         let last = printed.block.replace(block);
         if last.is_some_and(|last| last != block) {
             self.screen.end_line()?;
@@ -289,20 +295,40 @@ impl EventPrinter {
         Ok(())
     }
 
-    /// Prints the rest of a message that arrives complete, not as deltas.
+    /// Prints the rest of a message that arrives in a snapshot or a list, not as deltas.
     pub(crate) fn catch_up(&mut self, message: &Message) -> io::Result<()> {
-        let Some(printed) = self.printed.get_mut(&message.id) else {
-            return self.whole(message.id, &message.content);
+        self.complete(message.id, &message.content)
+    }
+
+    /// Prints what `content` has beyond the printed deltas. If a delta is missing in the middle, the
+    /// text is printed again as a whole.
+    fn complete(&mut self, id: MessageId, content: &[ContentBlock]) -> io::Result<()> {
+        let Some(printed) = self.printed.get_mut(&id) else {
+            return self.whole(id, content);
         };
-        let text = message.text();
-        match text.get(printed.text_bytes..) {
-            None | Some("") => Ok(()),
-            Some(rest) => {
-                printed.text_bytes = text.len();
-                self.end_thinking()?;
-                self.screen.answer(rest)
+        let text = text_of(content, "");
+        if printed.text.starts_with(&text) {
+            return Ok(());
+        }
+        let mut skip = printed.text.len();
+        if !text.starts_with(&printed.text) {
+            *printed = PrintedMessage::default();
+            skip = 0;
+            self.end_thinking()?;
+            self.screen.end_line()?;
+            self.note(TextTone::Quiet, INCOMPLETE)?;
+        }
+        for (block, index) in content.iter().zip(0..) {
+            let ContentBlock::Text { text } = block else {
+                continue;
+            };
+            let missing = &text[skip.min(text.len())..];
+            skip = skip.saturating_sub(text.len());
+            if !missing.is_empty() {
+                self.text(id, index, missing)?;
             }
         }
+        Ok(())
     }
 
     /// Notes that a turn has ended: the next event is not part of it.
@@ -327,6 +353,8 @@ impl EventPrinter {
     /// Prints the ending of a turn that was not cancelled.
     pub(crate) fn completed(&mut self, end: &TurnCompleted) -> io::Result<TurnEnding> {
         let (ending, text) = turn_ending::completed_ending(end);
+        let codes = turn_ending::ending_codes(end);
+        self.codes = Some(codes).filter(|codes| !codes.is_empty());
         let tone = match ending {
             TurnEnding::Answered | TurnEnding::Paused => TextTone::Quiet,
             TurnEnding::Failed | TurnEnding::Cancelled | TurnEnding::Rejected => TextTone::Bad,
@@ -357,6 +385,19 @@ impl EventPrinter {
 /// True for tools inside an answer: people see their statuses and components, and the answer.
 fn is_internal(tool: ToolType) -> bool {
     matches!(tool, ToolType::SubAgent | ToolType::Ccs | ToolType::Render)
+}
+
+/// How a tool failed, after its name.
+fn tool_fault(class: ToolErrorClass) -> &'static str {
+    match class {
+        ToolErrorClass::Cancelled => "was stopped",
+        ToolErrorClass::Timeout => "took too long",
+        ToolErrorClass::EnvelopeError => "failed: its data service answered with an error",
+        ToolErrorClass::PrincipalMismatch => "was refused: the answer was for somebody else",
+        ToolErrorClass::InvalidInput => "was called with an input that it does not accept",
+        ToolErrorClass::NotExecuted => "was not called: too many at once",
+        ToolErrorClass::Internal => "failed",
+    }
 }
 
 fn folded(words: u64) -> String {

@@ -21,6 +21,14 @@ pub(crate) struct TypedLine {
     pub(crate) typed_at: Instant,
 }
 
+impl TypedLine {
+    /// A line that is complete now.
+    pub(crate) fn now(line: Line) -> Self {
+        let typed_at = Instant::now();
+        Self { line, typed_at }
+    }
+}
+
 /// The lines of standard input; closed at its end. One line is read ahead. The thread ends with the
 /// input, or when the receiver is dropped.
 pub(crate) fn lines() -> mpsc::Receiver<TypedLine> {
@@ -32,10 +40,8 @@ pub(crate) fn lines() -> mpsc::Receiver<TypedLine> {
                 return;
             };
             let line = line.map_err(|reason| format!("line {number} of the input {reason}"));
-            let typed_at = Instant::now();
             let is_last = line.is_err();
-            let typed = TypedLine { line, typed_at };
-            if send.blocking_send(typed).is_err() || is_last {
+            if send.blocking_send(TypedLine::now(line)).is_err() || is_last {
                 return;
             }
         }

@@ -1,13 +1,13 @@
 //! The tools and workers of a turn, to show them by name.
 //!
-//! Events and receipts identify them by id. The chat shows a tool by its name, a worker by its task,
-//! and a process by the tool that runs it.
+//! Events identify them by id. The chat shows a tool by its name, a worker by its task, and a process
+//! by the tool that runs it.
 
 use std::collections::HashMap;
 
 use turnwire_event::body::turn::ReceiptLine;
 use turnwire_event::body::{delegate, tool};
-use turnwire_event::code::{ReceiptKind, ToolType};
+use turnwire_event::code::ReceiptKind;
 use turnwire_event::{ContentBlock, SessionId, Timestamp, ToolUseId};
 
 /// The tools and workers of one turn, by their ids.
@@ -21,8 +21,8 @@ pub(crate) struct TurnParticipants {
 #[derive(Debug)]
 struct KnownTool {
     name: String,
-    /// The type and time of `tool.called`; `None` if that event was not received.
-    called: Option<(ToolType, Timestamp)>,
+    /// The time of `tool.called`; `None` if that event was not received.
+    called: Option<Timestamp>,
     is_running: bool,
 }
 
@@ -31,7 +31,7 @@ impl TurnParticipants {
     pub(crate) fn tool_called(&mut self, tool: &tool::ToolCalled, at: Timestamp) {
         let known = KnownTool {
             name: tool.tool_name.clone(),
-            called: Some((tool.tool_type, at)),
+            called: Some(at),
             is_running: true,
         };
         self.tools.insert(tool.tool_use_id.to_string(), known);
@@ -41,8 +41,7 @@ impl TurnParticipants {
     pub(crate) fn tool_ended(&mut self, id: ToolUseId, at: Timestamp) -> Option<i64> {
         let tool = self.tools.get_mut(&id.to_string())?;
         tool.is_running = false;
-        let (_, called_at) = tool.called?;
-        Some(at.as_millis() - called_at.as_millis())
+        Some(at.as_millis() - tool.called?.as_millis())
     }
 
     /// Adds the worker of a `delegate.started`.
@@ -58,8 +57,7 @@ impl TurnParticipants {
             .map(String::as_str)
     }
 
-    /// Learns the names of the tools that a message in a snapshot calls; a receipt has only their
-    /// ids.
+    /// Learns the names of the tools that a message in a snapshot calls.
     pub(crate) fn add_tool_names(&mut self, content: &[ContentBlock]) {
         for block in content {
             if let ContentBlock::ToolUse { id, name, .. } = block {
@@ -81,48 +79,28 @@ impl TurnParticipants {
         names
     }
 
-    /// The text for the subject of `line`, a line of `receipt`: `tool nap`, `process of nap`.
-    pub(crate) fn receipt_subject(&self, line: &ReceiptLine, receipt: &[ReceiptLine]) -> String {
+    /// The text for the subject of a receipt line: `tool nap`, `process of nap`. A receipt of an older
+    /// server has ids only.
+    pub(crate) fn receipt_subject(&self, line: &ReceiptLine) -> String {
         let id = &line.id;
+        let name = Some(&line.name).filter(|name| !name.is_empty());
         match line.kind {
             ReceiptKind::Llm => "model call".to_owned(),
-            ReceiptKind::Subagent => format!("sub-agent {id}"),
+            ReceiptKind::Subagent => format!("sub-agent {}", name.unwrap_or(id)),
             ReceiptKind::Tool => {
-                let name = self.tools.get(id).map_or(id, |tool| &tool.name);
-                format!("tool {name}")
+                let known = self.tools.get(id).map(|tool| &tool.name);
+                format!("tool {}", name.or(known).unwrap_or(id))
             }
             ReceiptKind::Worker => match self.worker_tasks.get(id) {
                 Some(task) => format!("worker on \"{task}\""),
                 None => format!("worker {id}"),
             },
-            ReceiptKind::Process => match self.tool_of_process(line, receipt) {
+            ReceiptKind::Process => match name {
                 Some(tool) => format!("process of {tool}"),
                 None => format!("process {id}"),
             },
         }
     }
-
-    /// The name of the tool that runs `process`. The receipt does not link the two, so the name is
-    /// known only if all process tools in `receipt` have it, or all those with the time and outcome
-    /// of the process. A tool may end later than its process, and with a worse outcome.
-    fn tool_of_process(&self, process: &ReceiptLine, receipt: &[ReceiptLine]) -> Option<&str> {
-        let process_tools = || {
-            let lines = receipt.iter().filter(|line| line.kind == ReceiptKind::Tool);
-            let tools = lines.filter_map(|line| Some((line, self.tools.get(&line.id)?)));
-            tools.filter(|(_, tool)| matches!(tool.called, Some((ToolType::Process, _)) | None))
-        };
-        let same_end = process_tools()
-            .filter(|(line, _)| (line.outcome, line.ms) == (process.outcome, process.ms))
-            .map(|(_, tool)| tool.name.as_str());
-        let all = process_tools().map(|(_, tool)| tool.name.as_str());
-        common_name(all).or_else(|| common_name(same_end))
-    }
-}
-
-/// The name that all `names` are equal to; `None` if they differ or there are none.
-fn common_name<'n>(mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let first = names.next()?;
-    names.all(|name| name == first).then_some(first)
 }
 
 #[cfg(test)]
@@ -135,23 +113,10 @@ mod tests {
         ReceiptLine {
             kind,
             id: id.to_owned(),
+            name: String::new(),
             outcome,
             ms,
         }
-    }
-
-    fn participants(tools: &[(u128, &str, ToolType)]) -> TurnParticipants {
-        let mut participants = TurnParticipants::default();
-        for (id, name, tool_type) in tools {
-            let called = tool::ToolCalled {
-                tool_use_id: ToolUseId(Ulid(*id)),
-                tool_name: (*name).to_owned(),
-                tool_type: *tool_type,
-                input_summary: String::new(),
-            };
-            participants.tool_called(&called, Timestamp::from_millis(0));
-        }
-        participants
     }
 
     fn tool(id: u128, outcome: StopOutcome, ms: u64) -> ReceiptLine {
@@ -160,37 +125,21 @@ mod tests {
     }
 
     #[test]
-    fn process_is_named_by_its_tool_if_unambiguous() {
-        let process = |ms, outcome| line(ReceiptKind::Process, "77", outcome, ms);
-        let (killed, stopped) = (StopOutcome::Killed, StopOutcome::Stopped);
-        let alone = participants(&[
-            (1, "nap", ToolType::Process),
-            (2, "clock", ToolType::Function),
-        ]);
-        let receipt = [tool(1, killed, 9), tool(2, stopped, 9), process(8, killed)];
-        assert_eq!(
-            alone.receipt_subject(&receipt[2], &receipt),
-            "process of nap"
-        );
-
-        let two = participants(&[
-            (1, "nap", ToolType::Process),
-            (2, "wait", ToolType::Process),
-        ]);
-        let receipt = [tool(1, killed, 9), tool(2, stopped, 3), process(3, stopped)];
-        assert_eq!(
-            two.receipt_subject(&receipt[2], &receipt),
-            "process of wait"
-        );
-        let same = [tool(1, killed, 9), tool(2, killed, 9), process(9, killed)];
-        assert_eq!(
-            two.receipt_subject(&same[2], &same),
-            "process 77",
-            "two tools ended like the process"
-        );
-
-        let twins = participants(&[(1, "nap", ToolType::Process), (2, "nap", ToolType::Process)]);
-        assert_eq!(twins.receipt_subject(&same[2], &same), "process of nap");
+    fn receipt_line_is_shown_by_its_name() {
+        let participants = TurnParticipants::default();
+        for (kind, expected) in [
+            (ReceiptKind::Llm, "model call"),
+            (ReceiptKind::Subagent, "sub-agent nap"),
+            (ReceiptKind::Tool, "tool nap"),
+            (ReceiptKind::Worker, "worker 77"),
+            (ReceiptKind::Process, "process of nap"),
+        ] {
+            let line = ReceiptLine {
+                name: "nap".into(),
+                ..line(kind, "77", StopOutcome::Stopped, 1)
+            };
+            assert_eq!(participants.receipt_subject(&line), expected);
+        }
     }
 
     #[test]
@@ -200,7 +149,7 @@ mod tests {
         let stopped = |kind, id: &str| line(kind, id, StopOutcome::Stopped, 1);
         let of_worker = stopped(ReceiptKind::Worker, &worker.to_string());
         assert_eq!(
-            participants.receipt_subject(&of_worker, &[]),
+            participants.receipt_subject(&of_worker),
             format!("worker {worker}")
         );
         participants.worker_started(&delegate::DelegateStarted {
@@ -209,7 +158,7 @@ mod tests {
             task_summary: "tea".into(),
         });
         assert_eq!(
-            participants.receipt_subject(&of_worker, &[]),
+            participants.receipt_subject(&of_worker),
             "worker on \"tea\""
         );
         assert_eq!(participants.task(worker), Some("tea"));
@@ -219,10 +168,7 @@ mod tests {
             (ReceiptKind::Tool, "tool x"),
             (ReceiptKind::Process, "process x"),
         ] {
-            assert_eq!(
-                participants.receipt_subject(&stopped(kind, "x"), &[]),
-                expected
-            );
+            assert_eq!(participants.receipt_subject(&stopped(kind, "x")), expected);
         }
     }
 
@@ -236,10 +182,7 @@ mod tests {
             input: serde_json::json!({}),
         }]);
         let receipt = [tool(1, StopOutcome::Killed, 4)];
-        assert_eq!(
-            participants.receipt_subject(&receipt[0], &receipt),
-            "tool nap"
-        );
+        assert_eq!(participants.receipt_subject(&receipt[0]), "tool nap");
         assert!(participants.running_tools().is_empty());
     }
 }

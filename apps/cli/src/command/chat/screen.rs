@@ -18,10 +18,14 @@ use turnwire_event::message::Role;
 
 use crate::terminal::color::{ColorMode, TextTone};
 use crate::terminal::component_line;
+use crate::terminal::keyboard;
 use crate::terminal::sanitize::{self, TextSanitizer, sanitized_line};
+use crate::terminal::word_wrap::{WordWrap, wrapped_line, wrapped_lines};
 
 /// The longest line that contains text from elsewhere.
 const NOTE_CHARS_MAX: usize = 400;
+/// Where the list of commands tells what they do.
+const HELP_COLUMN: usize = 10;
 /// The longest temporary line: a line that wraps cannot be rewritten.
 const TEMPORARY_CHARS_MAX: usize = 60;
 /// The longest message of the past that is shown in full.
@@ -65,6 +69,7 @@ pub(crate) struct ChatScreen {
     /// True if the terminal's current line is the prompt.
     has_prompt: bool,
     sanitizer: TextSanitizer,
+    wrap: WordWrap,
 }
 
 impl ChatScreen {
@@ -84,6 +89,7 @@ impl ChatScreen {
             has_temporary: false,
             has_prompt: false,
             sanitizer: TextSanitizer::default(),
+            wrap: WordWrap::default(),
         }
     }
 
@@ -100,7 +106,20 @@ impl ChatScreen {
         self.end_line()?;
         self.clear()?;
         self.has_prompt = true;
-        self.write_err(&format!("{} ", sanitized_line(text, NOTE_CHARS_MAX)))
+        let text = self.wrapped(&sanitized_line(text, NOTE_CHARS_MAX));
+        self.write_err(&format!("{text} "))
+    }
+
+    /// Ends what is on the current line, before an editor shows its own prompt.
+    pub(crate) fn make_room(&mut self) -> io::Result<()> {
+        self.end_line()?;
+        self.clear()?;
+        self.err.flush()
+    }
+
+    /// Shows a line that was typed before the prompt.
+    pub(crate) fn typed_ahead(&mut self, line: &str) -> io::Result<()> {
+        self.note(TextTone::Strong, &format!("> {line}"))
     }
 
     /// Notes that the person has typed a line: the terminal is on the next one.
@@ -115,12 +134,17 @@ impl ChatScreen {
         if let Some(last) = clean.chars().last() {
             self.in_line = last != '\n';
         }
-        self.write_out(clean.as_bytes())
+        let wrapped = match self.streams.stdout && self.streams.rewrites {
+            true => self.wrap.wrap(&clean, keyboard::columns()),
+            false => clean,
+        };
+        self.write_out(wrapped.as_bytes())
     }
 
     /// Ends the line of the answer, if it is inside one.
     pub(crate) fn end_line(&mut self) -> io::Result<()> {
         self.sanitizer = TextSanitizer::default();
+        self.wrap = WordWrap::default();
         match std::mem::take(&mut self.in_line) {
             true => self.write_out(b"\n"),
             false => Ok(()),
@@ -140,14 +164,69 @@ impl ChatScreen {
         if self.in_line && self.streams.stdout && self.streams.stderr {
             output.push('\n');
             self.in_line = false;
+            self.wrap = WordWrap::default();
         }
         for text in text.lines() {
             let words = text.trim_start();
             let indent = &text[..text.len() - words.len()];
             let text = format!("{indent}{}", sanitized_line(words, NOTE_CHARS_MAX));
+            let text = self.wrapped(&text);
             output += &(self.color.tint(tone, &text) + "\n");
         }
         self.write_err(&output)
+    }
+
+    /// Writes a note that ends with a command to copy, which is not broken: if it does not fit behind
+    /// the text, it has a line of its own.
+    pub(crate) fn note_with_command(
+        &mut self,
+        tone: TextTone,
+        text: &str,
+        command: &str,
+    ) -> io::Result<()> {
+        let whole = format!("{text} {command}");
+        let fits = whole.chars().count() < keyboard::columns();
+        if fits || !self.wraps() {
+            return self.note(tone, &whole);
+        }
+        self.note(tone, text)?;
+        let command = sanitized_line(command, NOTE_CHARS_MAX);
+        let command = self.color.tint(tone, &command);
+        self.write_err(&(command + "\n"))
+    }
+
+    /// True if lines beside the answer are wrapped between words.
+    fn wraps(&self) -> bool {
+        self.streams.stderr && self.streams.rewrites
+    }
+
+    fn wrapped(&self, text: &str) -> String {
+        match self.wraps() {
+            true => wrapped_lines(text, keyboard::columns()),
+            false => text.to_owned(),
+        }
+    }
+
+    /// Writes the list of commands, whose effects stand in a column of their own.
+    pub(crate) fn help(&mut self, lines: &str) -> io::Result<()> {
+        let columns = match self.wraps() {
+            true => keyboard::columns(),
+            false => usize::MAX,
+        };
+        let lines = lines.lines().map(|line| {
+            let indent = match line.starts_with('/') {
+                true => HELP_COLUMN,
+                false => 0,
+            };
+            wrapped_line(line, indent, columns) + "\n"
+        });
+        let lines: String = lines.collect();
+        self.block(&lines)
+    }
+
+    /// Notes that a line was typed while the answer streams: the terminal is on the next line.
+    pub(crate) fn typed_meanwhile(&mut self) {
+        self.wrap.line_ended();
     }
 
     /// Writes lines that are safe for a terminal as they are, each with its end.
@@ -204,10 +283,14 @@ impl ChatScreen {
         }
         let text = match message.role {
             _ if message.text().is_empty() => return Ok(()),
-            Role::User => self.color.tint(TextTone::Strong, &format!("> {text}")),
+            Role::User => format!("> {text}"),
             Role::Assistant | Role::System => text,
             Role::Tool => return Ok(()),
         };
+        let mut text = self.wrapped(&text);
+        if message.role == Role::User {
+            text = self.color.tint(TextTone::Strong, &text);
+        }
         self.clear()?;
         self.write_err(&(text + "\n"))
     }

@@ -16,7 +16,7 @@ use turnwire_event::message::{MessageStatus, Role};
 use turnwire_event::{Body, EventType, Position, SessionId, TurnId};
 
 use crate::terminal::color::TextTone;
-use crate::terminal::wording::text_of;
+use crate::terminal::wording::{error_text, text_of};
 
 use super::event_printer::EventPrinter;
 use super::missed_turn::{MissedEnding, MissedTurn};
@@ -24,19 +24,21 @@ use super::pending_cancel::{PendingCancel, StopClock, next_report, response};
 use super::turn_ending::{self, TurnEnding};
 
 /// A turn that ended in a step, and how.
-type Ended = (TurnId, TurnEnding);
+pub(crate) type Ended = (TurnId, TurnEnding);
 
 /// A result that may end the chat.
 pub(crate) type ChatResult<T> = Result<T, LeaveReason>;
 
 /// The result of a step: a turn that ended, if one did.
-type Step = ChatResult<Option<Ended>>;
+pub(crate) type Step = ChatResult<Option<Ended>>;
 
 /// The reason to end a [`ChatConversation`](super::conversation::ChatConversation) before its input
 /// ends.
 #[derive(Debug)]
 pub(crate) enum LeaveReason {
     Interrupted,
+    /// The person typed `/quit` while a turn runs.
+    Quit,
     /// The reader of standard output has closed it.
     HungUp,
     /// Standard output cannot be written.
@@ -123,17 +125,6 @@ impl SessionView {
         self.printer.screen.note(TextTone::Quiet, text)
     }
 
-    /// Steps until `turn` has ended.
-    pub(crate) async fn wait_for_end(&mut self, turn: TurnId) -> ChatResult<TurnEnding> {
-        loop {
-            if let Some((ended, ending)) = self.step().await?
-                && ended == turn
-            {
-                return Ok(ending);
-            }
-        }
-    }
-
     /// Handles changes while `time` passes.
     pub(crate) async fn pause(&mut self, time: Duration) -> ChatResult<()> {
         let deadline = tokio::time::sleep(time);
@@ -173,7 +164,7 @@ impl SessionView {
         let (Some(sent), Err(error)) = (self.cancel.take(), response) else {
             return Ok(None);
         };
-        let text = format!("the cancel did not get through: {error}; ");
+        let text = format!("the cancel did not get through: {}; ", error_text(&error));
         let running = self.stopping.filter(|turn| self.running == Some(*turn));
         let is_first = sent.retry.is_first();
         match running.filter(|_| error.is_transient()) {
@@ -245,6 +236,7 @@ impl SessionView {
         match found {
             Err(error) if error.is_transient() => {
                 if missed.retry_later() {
+                    let error = error_text(&error);
                     let text = format!("cannot read how the turn ended ({error}); trying again");
                     self.say(&text)?;
                 }
@@ -344,7 +336,7 @@ impl SessionView {
     }
 
     /// Handles Ctrl-C: cancels the running turn, or ends the chat.
-    fn interrupted(&mut self) -> Step {
+    pub(crate) fn interrupted(&mut self) -> Step {
         match self.running {
             Some(turn) if self.stopping != Some(turn) => {
                 self.stop(turn);

@@ -1,7 +1,7 @@
-//! The text that the chat prints when a turn ends: one sentence with the error codes, or, after a
-//! cancel, the receipt.
+//! The text that the chat prints when a turn ends: one sentence, or, after a cancel, the receipt.
+//! Codes are for programs; a person reads them with `/details`.
 
-use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
+use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted, TurnError};
 use turnwire_event::code::{ErrorCode, Phase, ReceiptKind, StopOutcome, TurnStatus};
 
 use crate::terminal::wording::code_name;
@@ -36,21 +36,20 @@ impl TurnEnding {
 
 /// The [`TurnEnding`] of a turn that was not cancelled, and the text to print, if any.
 pub(crate) fn completed_ending(completed: &TurnCompleted) -> (TurnEnding, Option<String>) {
-    let codes = codes_text(completed);
     match completed.status {
         TurnStatus::Ok => (TurnEnding::Answered, None),
-        // The answer itself tells the user which part is missing; the error code adds the reason.
+        // The answer itself tells the user which part is missing; this line adds the reason.
         TurnStatus::Degraded => {
             let reason = completed.error.as_ref();
             let reason = reason.map(|_| format!(": {}", reason_text(completed)));
             let reason = reason.unwrap_or_default();
-            let text = format!("something is missing from this answer{reason}{codes}");
+            let text = format!("something is missing from this answer{reason}");
             (TurnEnding::Answered, Some(text))
         }
         // The approval prompt reports what the turn waits for.
         TurnStatus::Paused => (TurnEnding::Paused, None),
         TurnStatus::Failed => {
-            let text = format!("the turn failed: {}{codes}", reason_text(completed));
+            let text = format!("the turn failed: {}", reason_text(completed));
             (TurnEnding::Failed, Some(text))
         }
     }
@@ -61,9 +60,13 @@ fn reason_text(completed: &TurnCompleted) -> &'static str {
     match (completed.reason.as_deref(), completed.error.as_ref()) {
         (Some("server_restart"), _) => "the server was restarted in the middle of it",
         (Some("server_shutdown"), _) => "the server was shut down in the middle of it",
+        (Some("limit_calls"), _) => "it needed more model calls than a turn may make",
+        (Some("limit_tokens"), _) => "it needed more tokens than a turn may use",
+        (Some("limit_cost"), _) => "it cost more than a turn may cost",
         (_, None) => "the server does not say why",
         (_, Some(error)) => match error.code {
             ErrorCode::InternalError => "something went wrong inside the server",
+            ErrorCode::ModelUnavailable => "the model's provider failed or refused the call",
             ErrorCode::RateLimitError => "the model's provider limits the rate of requests",
             ErrorCode::SubAgentFailed => "a sub-agent failed",
             ErrorCode::CcsEnvelopeError => "a connected service answered with an error",
@@ -72,14 +75,26 @@ fn reason_text(completed: &TurnCompleted) -> &'static str {
     }
 }
 
-/// The error code and the reason code, in parentheses; empty if there is neither.
-fn codes_text(completed: &TurnCompleted) -> String {
-    let error = completed.error.as_ref().map(|error| code_name(error.code));
-    let codes: Vec<_> = error.into_iter().chain(completed.reason.clone()).collect();
-    match codes.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", codes.join(", ")),
-    }
+/// The codes and ids of a failed or degraded turn, between commas; empty if it has none.
+pub(crate) fn ending_codes(completed: &TurnCompleted) -> String {
+    let error = completed.error.iter().flat_map(|error| {
+        let failed = error.failed.iter().flat_map(error_codes);
+        error_codes(error).chain(failed)
+    });
+    let codes: Vec<_> = error.chain(completed.reason.clone()).collect();
+    codes.join(", ")
+}
+
+fn error_codes(error: &TurnError) -> impl Iterator<Item = String> {
+    let reason = error.reason.as_ref().map(code_name);
+    let ids = [
+        error.sub_agent_id.clone(),
+        error.enricher_id.clone(),
+        reason,
+    ];
+    [code_name(error.code)]
+        .into_iter()
+        .chain(ids.into_iter().flatten())
 }
 
 /// The receipt of a [`TurnCancelled`] as lines of text, with the names from `participants`.
@@ -94,12 +109,12 @@ pub(crate) fn receipt_text(cancelled: &TurnCancelled, participants: &TurnPartici
         Phase::Idle => "while it waited for an upstream",
         Phase::Queued => "while it was queued",
     };
-    let mut text = format!("cancelled {phase} ({})", cancelled.reason);
+    let mut text = format!("cancelled {phase}{}", cancel_reason(&cancelled.reason));
     if receipt.is_empty() {
         return text + "; nothing was running";
     }
     for line in receipt {
-        let subject = participants.receipt_subject(line, receipt);
+        let subject = participants.receipt_subject(line);
         text += &format!("\n  {subject}: {}", outcome_text(line));
     }
     let slowest_ms = receipt.iter().map(|line| line.ms).max();
@@ -110,6 +125,16 @@ pub(crate) fn receipt_text(cancelled: &TurnCancelled, participants: &TurnPartici
     };
     let duration = duration_text(slowest_ms.unwrap_or_default());
     text + &format!("\nstopped in {duration}, {still_running}")
+}
+
+/// Why a turn was cancelled; empty for a person who gave no reason.
+fn cancel_reason(reason: &str) -> String {
+    match reason {
+        "user_cancel" => String::new(),
+        "turn_timeout" => ": it took too long".to_owned(),
+        "server_shutdown" => ": the server was shut down".to_owned(),
+        other => format!(" ({other})"),
+    }
 }
 
 fn outcome_text(line: &ReceiptLine) -> String {
@@ -137,10 +162,9 @@ fn duration_text(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use turnwire_event::body::tool::ToolCalled;
+    use turnwire_event::TokenUsage;
     use turnwire_event::body::turn::PartialMessage;
-    use turnwire_event::code::{CancelCode, ToolType};
-    use turnwire_event::{Timestamp, TokenUsage, ToolUseId, Ulid};
+    use turnwire_event::code::CancelCode;
 
     fn turn_completed(
         status: TurnStatus,
@@ -153,11 +177,12 @@ mod tests {
             error: code.map(Into::into),
             reason: reason.map(str::to_owned),
             partial: None,
+            paused: None,
         }
     }
 
     #[test]
-    fn ending_is_a_sentence_with_its_codes() {
+    fn ending_is_a_sentence_and_codes_are_apart() {
         assert_eq!(
             completed_ending(&turn_completed(TurnStatus::Ok, None, None)),
             (TurnEnding::Answered, None)
@@ -171,20 +196,26 @@ mod tests {
             completed_ending(&restarted),
             (
                 TurnEnding::Failed,
-                Some(
-                    "the turn failed: the server was restarted in the middle of it \
-                     (INTERNAL_ERROR, server_restart)"
-                        .to_owned()
-                )
+                Some("the turn failed: the server was restarted in the middle of it".to_owned())
             )
         );
+        assert_eq!(ending_codes(&restarted), "INTERNAL_ERROR, server_restart");
         let (ending, text) = completed_ending(&turn_completed(
             TurnStatus::Degraded,
             Some(ErrorCode::PartialFanOut),
             None,
         ));
         assert_eq!(ending, TurnEnding::Answered);
-        assert!(text.is_some_and(|text| text.ends_with("failed (PARTIAL_FAN_OUT)")));
+        let text = text.expect("a sentence");
+        assert!(
+            text.ends_with("some of several sub-agents failed"),
+            "{text}"
+        );
+        let mut partial = turn_completed(TurnStatus::Degraded, None, None);
+        let missing = TurnError::sub_agent("shop");
+        partial.error = Some(TurnError::fan_out(vec![missing]));
+        let codes = "PARTIAL_FAN_OUT, SUB_AGENT_FAILED, shop";
+        assert_eq!(ending_codes(&partial), codes);
         let text = completed_ending(&turn_completed(TurnStatus::Degraded, None, None)).1;
         assert_eq!(
             text.as_deref(),
@@ -194,18 +225,11 @@ mod tests {
 
     #[test]
     fn receipt_names_everything_that_ran_and_its_outcome() {
-        let sleep = ToolUseId(Ulid(1));
-        let mut participants = TurnParticipants::default();
-        let called = ToolCalled {
-            tool_use_id: sleep,
-            tool_name: "sleep".into(),
-            tool_type: ToolType::Process,
-            input_summary: String::new(),
-        };
-        participants.tool_called(&called, Timestamp::from_millis(0));
-        let line = |kind, id: &str, outcome, ms| ReceiptLine {
+        let participants = TurnParticipants::default();
+        let line = |kind, name: &str, outcome, ms| ReceiptLine {
             kind,
-            id: id.to_owned(),
+            id: "77".into(),
+            name: name.to_owned(),
             outcome,
             ms,
         };
@@ -216,36 +240,32 @@ mod tests {
             partial: PartialMessage {
                 message_id: None,
                 bytes: 0,
+                kept_until: None,
             },
             receipt: vec![
-                line(ReceiptKind::Tool, "tu_2", StopOutcome::Finished, 4),
-                line(
-                    ReceiptKind::Tool,
-                    &sleep.to_string(),
-                    StopOutcome::Killed,
-                    5040,
-                ),
-                line(ReceiptKind::Process, "77", StopOutcome::Killed, 5039),
+                line(ReceiptKind::Tool, "clock", StopOutcome::Finished, 4),
+                line(ReceiptKind::Tool, "sleep", StopOutcome::Killed, 5040),
+                line(ReceiptKind::Process, "sleep", StopOutcome::Killed, 5039),
                 line(ReceiptKind::Subagent, "shop", StopOutcome::Stopped, 100),
             ],
         };
         assert_eq!(
             receipt_text(&cancelled, &participants),
-            "cancelled while tools were at work (user_cancel)\n  \
-             tool tu_2: finished by itself after 4 ms\n  \
+            "cancelled while tools were at work\n  \
+             tool clock: finished by itself after 4 ms\n  \
              tool sleep: killed after 5.0 s\n  \
              process of sleep: killed after 5.0 s\n  \
              sub-agent shop: stopped after 0.1 s\n\
              stopped in 5.0 s, nothing left running"
         );
         cancelled.receipt = vec![
-            line(ReceiptKind::Tool, "tu_2", StopOutcome::Discarded, 4),
-            line(ReceiptKind::Process, "77", StopOutcome::Discarded, 12_000),
+            line(ReceiptKind::Tool, "clock", StopOutcome::Discarded, 4),
+            line(ReceiptKind::Process, "", StopOutcome::Discarded, 12_000),
         ];
         assert_eq!(
             receipt_text(&cancelled, &participants),
-            "cancelled while tools were at work (user_cancel)\n  \
-             tool tu_2: still in flight, its answer is discarded\n  \
+            "cancelled while tools were at work\n  \
+             tool clock: still in flight, its answer is discarded\n  \
              process 77: not ended after 12.0 s, may still run\n\
              stopped in 12.0 s, 2 still in flight",
             "discarded work may still be running"
@@ -254,7 +274,7 @@ mod tests {
         cancelled.phase = Phase::Route;
         assert_eq!(
             receipt_text(&cancelled, &participants),
-            "cancelled while the model was being chosen (user_cancel); nothing was running"
+            "cancelled while the model was being chosen; nothing was running"
         );
     }
 }

@@ -105,6 +105,7 @@ mod tests {
             timestamp: TIME,
             trace: None,
             render: None,
+            sub_agent_id: None,
             body: Body::SessionCreated(SessionCreated {
                 workspace_path: None,
                 episode_id: EPISODE,

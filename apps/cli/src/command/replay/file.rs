@@ -73,9 +73,14 @@ fn events_of_line(line: &[u8]) -> Result<Vec<&RawValue>> {
         (None, None, Some(events)) => events,
         (Some("event"), Some(event), None) => vec![event],
         // Frames of the session wire that contain no event.
-        (Some("snapshot" | "subscribe_ack" | "subscribe_error" | "ping" | "pong"), None, None) => {
-            Vec::new()
-        }
+        (
+            Some(
+                "snapshot" | "subscribe_ack" | "subscribe_error" | "cancel_ack" | "cancel_error"
+                | "ping" | "pong",
+            ),
+            None,
+            None,
+        ) => Vec::new(),
         _ => vec![serde_json::from_slice(line)?],
     })
 }

@@ -89,6 +89,7 @@ fn completed() -> Body {
         error: None,
         reason: None,
         partial: None,
+        paused: None,
     })
 }
 
@@ -107,6 +108,7 @@ fn cancelled() -> Body {
         partial: turn::PartialMessage {
             message_id: None,
             bytes: 0,
+            kept_until: None,
         },
         receipt: Vec::new(),
     })
@@ -132,6 +134,7 @@ fn log(bodies: &[(TurnId, Body)]) -> Vec<Event> {
             timestamp: Timestamp::from_millis(at as i64),
             trace: None,
             render: None,
+            sub_agent_id: None,
             body,
         })
         .collect()

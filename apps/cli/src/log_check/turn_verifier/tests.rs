@@ -41,6 +41,7 @@ fn completed() -> Body {
         error: None,
         reason: None,
         partial: None,
+        paused: None,
     })
 }
 
@@ -60,6 +61,7 @@ fn call_failed(id: u128) -> Body {
         message_id: None,
         content_sha256: None,
         error_class: LlmErrorClass::Transport,
+        usage: TokenUsage::default(),
     })
 }
 
@@ -193,6 +195,7 @@ fn withdrawn_turn_may_be_traced_beside_another() {
         partial: PartialMessage {
             message_id: None,
             bytes: 0,
+            kept_until: None,
         },
         receipt: Vec::new(),
     });

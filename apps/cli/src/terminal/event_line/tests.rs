@@ -27,6 +27,7 @@ fn event(sub: u32, body: Body) -> Event {
         timestamp: Timestamp::from_millis(5),
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     }
 }
@@ -58,6 +59,7 @@ fn complete() -> Body {
     })
 }
 
+// S3-099
 #[test]
 fn text_streams_and_the_next_event_begins_a_line() {
     let mut printer = EventLinePrinter::new(ColorMode::Plain);
@@ -75,7 +77,7 @@ fn text_streams_and_the_next_event_begins_a_line() {
     );
 }
 
-// S3-067
+// S3-067, S3-099
 #[test]
 fn finished_message_is_printed_at_its_end() {
     let mut printer = EventLinePrinter::new(ColorMode::Plain);
@@ -96,6 +98,7 @@ fn failed_turn_line_is_sanitized() {
         error: Some(ErrorCode::InternalError.into()),
         reason: Some("server\u{1b}]0;x\u{7}_restart".into()),
         partial: None,
+        paused: None,
     });
     assert_eq!(
         printer.event(&event(0, body)),
@@ -205,6 +208,7 @@ fn components_and_failures_are_sanitized_lines() {
     let status = status::StatusEmitted {
         event_id: "searching_offers".into(),
         message: "Searching\u{7} for offers...".into(),
+        invocation_id: None,
     };
     let progress = mcp::McpCallProgressed {
         server: "files".into(),

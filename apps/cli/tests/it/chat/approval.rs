@@ -96,15 +96,21 @@ async fn approve_shows_the_whole_input_and_then_asks() {
     let text = shown(&mut terminal, "the input of take_note ends here: ");
     assert!(text.contains(END_SHOWN), "{}", &text[text.len() - 200..]);
     assert!(text.len() > 60_000, "{}", text.len());
-    terminal.sees("allow take_note to run with this input? [y/N] ");
+    terminal.sees("allow take_note to run with this input? [y/n] ");
     assert_eq!(state(&client, turn).await, ApprovalState::Pending);
-    terminal.types("\n");
+    // Neither yes nor no: asked again.
+    for unclear in ["\n", "sure, go ahead\n"] {
+        terminal.types(unclear);
+        terminal.sees("please type y to allow it or n to reject it\r\n");
+        terminal.sees("allow take_note to run with this input? [y/n] ");
+    }
+    terminal.types("n\n");
     terminal.sees("not approved");
     assert_eq!(terminal.done(), Some(2));
     assert_eq!(state(&client, turn).await, ApprovalState::Pending);
     // Typed after it.
     let mut terminal = Terminal::running(approve(&server, turn));
-    terminal.sees("allow take_note to run with this input? [y/N] ");
+    terminal.sees("allow take_note to run with this input? [y/n] ");
     terminal.types("y\n");
     terminal.sees("approved appr_");
     assert_eq!(terminal.done(), Some(0));
@@ -154,8 +160,17 @@ async fn chat_shows_the_whole_input_and_takes_no_early_yes() {
     terminal.sees("take_note would run with this input:\r\n");
     let text = shown(&mut terminal, "the input of take_note ends here: ");
     assert!(text.contains(END_SHOWN), "{}", &text[text.len() - 200..]);
-    terminal.sees("allow take_note to run with this input? [y/N, or a comment] ");
+    terminal.sees("allow take_note to run with this input? [y/n] ");
     assert_eq!(state(&client, turn).await, ApprovalState::Pending);
+    // Neither yes nor no: asked again.
+    for unclear in ["\n", "sure, go ahead\n"] {
+        terminal.types(unclear);
+        terminal.sees("please type y to allow it or n to reject it");
+        terminal.sees("allow take_note to run with this input? [y/n] ");
+        assert_eq!(state(&client, turn).await, ApprovalState::Pending);
+    }
+    terminal.types("n\n");
+    terminal.sees("a comment for the model? [Enter for none] ");
     terminal.types("\n");
     terminal.sees("I did not write it down.");
     assert_eq!(state(&client, turn).await, ApprovalState::Rejected);

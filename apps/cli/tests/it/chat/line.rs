@@ -46,8 +46,7 @@ async fn withdrawn_turn_does_not_end_the_running_one() {
         (done.code, done.out.as_str()),
         (Some(130), "word word word word \n")
     );
-    let told =
-        format!("{WITHDRAWN}stopping…\ncancelled while the model was at work (user_cancel)\n");
+    let told = format!("{WITHDRAWN}stopping…\ncancelled while the model was at work\n");
     assert!(done.err.starts_with(&told), "{}", done.err);
     let turns = client.turns(id, None, None).await.expect("turns").turns;
     let states: Vec<_> = turns.iter().map(|turn| turn.state).collect();

@@ -63,7 +63,7 @@ async fn unreadable_ending_is_read_again() {
     gate.met();
     gate.met();
     gate.rule(&[]);
-    person.err("the turn failed: the server was restarted in the middle of it ");
+    person.err("the turn failed: the server was restarted in the middle of it\n");
     let done = person.done();
     assert_eq!(done.code, Some(1), "{}", done.err);
     assert!(done.out.ends_with("\nyou said and now\n"), "{}", done.out);

@@ -94,7 +94,7 @@ fn cancel_shows_pending_work_and_killed_processes() {
     let lines: Vec<_> = done.err.lines().collect();
     assert_eq!(lines[0], "stopping…");
     assert_eq!(lines[1], "stopping… 1 s; waiting for nap to end");
-    assert_eq!(lines[2], "cancelled while tools were at work (user_cancel)");
+    assert_eq!(lines[2], "cancelled while tools were at work");
     assert!(
         lines[3].starts_with("  tool nap: killed after "),
         "{lines:?}"
@@ -107,6 +107,37 @@ fn cancel_shows_pending_work_and_killed_processes() {
     assert!(lines[5].ends_with(" s, nothing left running"), "{lines:?}");
 }
 
+#[test]
+fn program_counts_the_words_of_the_text_and_not_of_its_json() {
+    let workshop = Workshop::open();
+    let person = Person::at(&workshop.server, &["count these\nfive words\nplease"]);
+    let done = person.done();
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(
+        done.out.contains("Your message has 5 words."),
+        "{}",
+        done.out
+    );
+}
+
+#[test]
+fn notes_are_stored_as_lines_of_text() {
+    let workshop = Workshop::open();
+    let mut terminal = Terminal::at(&workshop.server, &[]);
+    for note in ["take a note: buy milk", "take a note: sell \"milk\""] {
+        terminal.sees("> ");
+        terminal.types(&format!("{note}\n"));
+        terminal.sees("allow take_note to run with this input? [y/n] ");
+        terminal.types("y\n");
+        terminal.sees("a comment for the model? [Enter for none] ");
+        terminal.types("\n");
+        terminal.sees("Noted.");
+    }
+    terminal.sees("> ");
+    terminal.types("show my notes\n");
+    terminal.sees("Your notes:\r\ntake a note: buy milk\r\ntake a note: sell \"milk\"");
+}
+
 #[tokio::test]
 async fn paused_turn_prompts_and_resumes_with_the_answer() {
     let workshop = Workshop::open();
@@ -115,13 +146,17 @@ async fn paused_turn_prompts_and_resumes_with_the_answer() {
     terminal.types("take a note: buy milk\n");
     terminal.sees("take_note would run with this input:\r\n  | {\r\n");
     terminal.sees("  |   \"note\": \"take a note: buy milk\"\r\n  | }\r\n");
-    terminal.sees("ends here: 32 bytes, 3 lines, sha256 ");
-    terminal.sees("allow take_note to run with this input? [y/N, or a comment] ");
+    terminal.sees("ends here: 32 bytes, 3 lines, sha256");
+    terminal.sees("allow take_note to run with this input? [y/n] ");
     terminal.types("y\n");
+    terminal.sees("a comment for the model? [Enter for none] ");
+    terminal.types("\n");
     terminal.sees("Noted.");
     terminal.sees("> ");
     terminal.types("take a note: sell milk\n");
-    terminal.sees("? [y/N, or a comment] ");
+    terminal.sees("? [y/n] ");
+    terminal.types("n\n");
+    terminal.sees("? [Enter for none] ");
     terminal.types("not today\n");
     terminal.sees("I did not write it down.");
     terminal.sees("> ");
@@ -157,7 +192,7 @@ async fn answer_from_elsewhere_ends_the_prompt() {
     let mut terminal = Terminal::at(&workshop.server, &[]);
     terminal.sees("> ");
     terminal.types("take a note: buy milk\n");
-    terminal.sees("? [y/N, or a comment] ");
+    terminal.sees("? [y/n] ");
     let client = workshop.server.client();
     let (_, turn) = newest(&client).await;
     let questions = client.approvals(turn).await.expect("questions").approvals;
@@ -182,16 +217,19 @@ fn input_before_the_prompt_is_no_answer() {
     let mut terminal = Terminal::at(&workshop.server, &[]);
     terminal.sees("> ");
     terminal.types("take a note: buy milk\nyes\n");
-    terminal.sees("? [y/N, or a comment] ");
+    terminal.sees("? [y/n] ");
     terminal.types("n\n");
+    terminal.sees("? [Enter for none] ");
+    terminal.types("\n");
     terminal.sees("I did not write it down.");
     terminal.sees("This is a workshop.");
     terminal.sees("> ");
     terminal.types("take a note: sell milk\n");
-    terminal.sees("? [y/N, or a comment] ");
+    terminal.sees("? [y/n] ");
     terminal.signal(Signal::INT);
-    terminal.sees("to answer: turnwire approve ");
-    terminal.sees("to come back: ");
+    terminal.sees("to answer:");
+    terminal.sees("turnwire approve ");
+    terminal.sees("to come back:");
     assert_eq!(terminal.done(), Some(130));
 }
 
@@ -210,8 +248,10 @@ async fn pipe_shows_how_to_approve_and_a_terminal_prompts() {
     );
     assert!(done.err.starts_with(&told), "{}", done.err);
     let mut terminal = Terminal::at(server, &["--session", "last"]);
-    terminal.sees("? [y/N, or a comment] ");
+    terminal.sees("? [y/n] ");
     terminal.types("y\n");
+    terminal.sees("? [Enter for none] ");
+    terminal.types("\n");
     terminal.sees("Noted.");
     drop(terminal);
     let again = Command::new(BINARY)
@@ -222,6 +262,7 @@ async fn pipe_shows_how_to_approve_and_a_terminal_prompts() {
     assert!(err.contains("has no open approval request"), "{err}");
 }
 
+// S3-091
 #[tokio::test]
 async fn worker_is_a_line_at_its_start_and_at_its_end() {
     let workshop = Workshop::open();

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 use turnwire_event::SessionId;
 
@@ -19,7 +20,8 @@ pub(crate) const SCRIPT: &str = r#"
 - {when: {user: '^think'}, steps: [{thinking: "two and\ntwo is four", signature: seal}, {text: "four"}]}
 - {when: {user: '^tool'}, steps: [{tool: {name: echo, input: {text: x}}}, {text: "done"}]}
 - {when: {user: '^sleep'}, steps: [{tool: {name: sleep, input: {ms: 60000}}}, {text: "done"}]}
-- {when: {user: '^error'}, steps: [{text: "a"}, {error: transport}]}
+- {when: {user: '^error'}, steps: [{text: "a"}, {error: internal}]}
+- {when: {user: '^wide'}, steps: [{text: "wonderful ", chunk: 4, repeat: 40}, {text: "THE END."}]}
 - {when: {user: '^paint'}, steps: [{text: "\e[31mred\e]0;title\a dot"}]}
 - {steps: [{text: "you said {{user}}"}]}
 "#;
@@ -208,7 +210,8 @@ pub(crate) fn signal(child: &Child, which: Signal) {
     kill_process(Pid::from_child(child), which).expect("it is there");
 }
 
-fn command(server: &Server, args: &[&str]) -> Command {
+/// `turnwire chat` with a server, without a history from elsewhere.
+pub(crate) fn command(server: &Server, args: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.arg("chat");
     if !args.contains(&"--server") {
@@ -217,6 +220,7 @@ fn command(server: &Server, args: &[&str]) -> Command {
     command
         .args(args)
         .env("TERM", "xterm")
+        .env("XDG_STATE_HOME", "/dev/null")
         .env_remove("NO_COLOR");
     command
 }
@@ -235,10 +239,24 @@ impl Terminal {
     }
 
     /// Runs another command on a terminal of its own.
-    pub(crate) fn running(mut command: Command) -> Self {
+    pub(crate) fn running(command: Command) -> Self {
+        Self::narrow(command, 0)
+    }
+
+    /// The same, on a terminal of so many columns; 0 for one that does not tell.
+    pub(crate) fn narrow(mut command: Command, columns: u16) -> Self {
         let near = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&near).expect("ours");
         unlockpt(&near).expect("open");
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        if columns > 0 {
+            tcsetwinsize(&near, size).expect("a size");
+        }
         let name = ptsname(&near, Vec::new()).expect("its name");
         let name = name.into_string().expect("text");
         let open = || File::options().read(true).write(true).open(&name);

@@ -43,6 +43,7 @@ impl Server {
             .args(["serve", "--listen", listen, "--home"])
             .arg(dir)
             .args(more)
+            .env("TURNWIRE_MODEL_SCRIPT_PACE_PERCENT", "0")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

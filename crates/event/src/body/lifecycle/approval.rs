@@ -9,8 +9,8 @@ use crate::id::{ApprovalId, ToolUseId};
 /// A tool needs a person's approval before it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Requested"))]
 pub struct ApprovalRequested {
+    /// Names the question in its decision and in `/turns/{turn_id}/approvals`.
     pub approval_id: ApprovalId,
     /// The tool use that waits for the approval.
     pub tool_use_id: ToolUseId,
@@ -32,8 +32,8 @@ pub struct ApprovalRequested {
 /// An approval request was decided. The event belongs to no turn: the requesting turn has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Resolved"))]
 pub struct ApprovalResolved {
+    /// The question, as in its `approval.requested`.
     pub approval_id: ApprovalId,
     pub decision: Decision,
     /// Who decided: `user`, or `system` where the conversation continued without a decision.
@@ -46,8 +46,8 @@ pub struct ApprovalResolved {
 /// A decision as it is passed to the resumed turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Answer"))]
 pub struct ResolvedApproval {
+    /// The question, as in its `approval.requested`.
     pub approval_id: ApprovalId,
     /// The tool use that waited for the decision.
     pub tool_use_id: ToolUseId,

@@ -7,7 +7,6 @@ use crate::id::EpisodeId;
 /// A session was created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Created"))]
 pub struct SessionCreated {
     /// The working folder, if the client set one.
     pub workspace_path: Option<String>,
@@ -18,7 +17,17 @@ pub struct SessionCreated {
 /// A session was closed and accepts no more turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Closed"))]
 pub struct SessionClosed {
+    /// The cause of the end: `deleted`.
     pub reason: String,
+}
+
+impl SessionClosed {
+    server_texts! {
+        /// Every [`reason`](Self::reason) that the server gives.
+        REASONS {
+            /// The session was deleted.
+            DELETED = "deleted",
+        }
+    }
 }

@@ -2,31 +2,35 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::body::approval::ResolvedApproval;
+use crate::body::approval::{ApprovalRequested, ResolvedApproval};
 use crate::code::{
     CancelCode, ErrorCode, Origin, Phase, Reason, ReceiptKind, StopOutcome, TurnKind, TurnStatus,
 };
 use crate::content::{ContentBlock, TokenUsage};
 use crate::id::{EpisodeId, MessageId, TurnId};
+use crate::position::Position;
 
 /// The versions of everything that a turn was bound to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Versions"))]
 pub struct BoundVersions {
+    /// The pack's name and version and a digest of its definitions: `<name>@<version>+<digest>`.
     pub agent_definition: String,
+    /// The digest of the registry of statuses.
     pub registry: String,
+    /// The digest of the prompts.
     pub prompt: String,
+    /// The digest of the agents, the registry and the flags that are active for the principal.
     pub cohort: String,
 }
 
 /// A turn started to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Started"))]
 pub struct TurnStarted {
     /// The user message with the input.
     pub user_message_id: MessageId,
+    /// The content of the user message.
     pub input: Vec<ContentBlock>,
     pub kind: TurnKind,
     /// The scheduler or service that started the turn, where it was not a person.
@@ -41,12 +45,15 @@ pub struct TurnStarted {
     /// The decisions on the approval requests of the paused turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<ResolvedApproval>,
+    /// The episode of the session, the same in all of its turns.
     pub episode_id: EpisodeId,
+    /// The language of statuses and templates, as a language tag.
     pub locale: String,
     /// The version of the chat wire bound at submit; `None` for a turn without a chat stream.
     pub wire_version: Option<String>,
     /// The number of older messages that exceed the history budget of the model.
     pub history_omitted: u64,
+    /// What the turn is bound to until its end, whatever is reloaded meanwhile.
     pub versions: BoundVersions,
 }
 
@@ -111,37 +118,75 @@ impl From<ErrorCode> for TurnError {
 /// A message that was cut off, and the size of its stored part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Partial"))]
 pub struct PartialMessage {
     /// The message; `None` if no message was streaming.
     pub message_id: Option<MessageId>,
     /// Bytes of text and reasoning that are stored.
     pub bytes: u64,
+    /// After a crash of the server: the last event whose text is stored. Clients may have seen text
+    /// of later events, which is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<Position>,
+}
+
+/// What a paused turn waits for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PauseDetail {
+    /// The approvals that the turn has requested, all without a decision.
+    pub approvals: Vec<ApprovalRequested>,
+    /// The turn that will continue this one, once every approval has a decision.
+    pub next_turn_id: TurnId,
 }
 
 /// A turn ended without a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Completed"))]
 pub struct TurnCompleted {
     pub status: TurnStatus,
     /// The sum over all model calls of the turn.
     pub usage: TokenUsage,
     /// The failure, for a failed or degraded turn.
     pub error: Option<TurnError>,
-    /// The cause where the status alone is ambiguous (`server_restart`, `server_shutdown`).
+    /// The cause where the status alone is ambiguous: `limit_calls`, `limit_tokens` or `limit_cost` if
+    /// the turn exceeded a budget, `server_restart` or `server_shutdown` if the server ended during the
+    /// turn, `unknown_agent` if the pack no longer has the agent of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The message that was cut off, if any.
     pub partial: Option<PartialMessage>,
+    /// What a paused turn waits for; absent from turns of older releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PauseDetail>,
+}
+
+impl TurnCompleted {
+    server_texts! {
+        /// Every [`reason`](Self::reason) that the server gives.
+        REASONS {
+            /// The turn exceeded its number of model calls.
+            LIMIT_CALLS = "limit_calls",
+            /// The turn exceeded its number of tokens.
+            LIMIT_TOKENS = "limit_tokens",
+            /// The turn exceeded its cost.
+            LIMIT_COST = "limit_cost",
+            /// The server crashed or was killed during the turn.
+            SERVER_RESTART = "server_restart",
+            /// The server was stopped during the turn.
+            SERVER_SHUTDOWN = "server_shutdown",
+            /// The pack no longer has the agent of a worker.
+            UNKNOWN_AGENT = "unknown_agent",
+        }
+    }
 }
 
 /// A cancel was accepted. Nothing of the turn starts after the position of this event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CancelRequested {
-    /// The requester: `user`, or `system` for a timeout or a shutdown.
+    /// The requester: `user`, or `system` for the server itself.
     pub by: String,
+    /// The same as in the `turn.cancelled` that follows.
     pub reason: String,
 }
 
@@ -150,8 +195,13 @@ pub struct CancelRequested {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiptLine {
     pub kind: ReceiptKind,
-    /// The id of the call, tool use, sub-agent, worker session or process.
+    /// The id of the call, the tool use, the invocation of a sub-agent, the worker session or the
+    /// process.
     pub id: String,
+    /// The model of a call, the name of a tool or a sub-agent; of a worker or a process the name of
+    /// the tool that started it. Empty in receipts of older servers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     pub outcome: StopOutcome,
     /// Milliseconds from the cancel request to the end of the work.
     pub ms: u64,
@@ -160,9 +210,10 @@ pub struct ReceiptLine {
 /// A turn ended because of a cancel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Cancelled"))]
 pub struct TurnCancelled {
-    /// The requester's reason for the cancel.
+    /// The requester's reason for the cancel, at most its first 200 characters, or `user_cancel`
+    /// without one. The server's own are `interrupted` (by another turn), `client_disconnected`,
+    /// `turn_timeout`, `parent_cancelled` and `delegate_timeout`.
     pub reason: String,
     /// The class of the cancel.
     pub code: CancelCode,
@@ -172,4 +223,27 @@ pub struct TurnCancelled {
     pub partial: PartialMessage,
     /// The work that was running, with its outcomes.
     pub receipt: Vec<ReceiptLine>,
+}
+
+/// Characters of a requester's reason for a cancel that are stored; the rest is cut.
+pub const CANCEL_REASON_CHARS_MAX: usize = 200;
+
+impl TurnCancelled {
+    server_texts! {
+        /// Every [`reason`](Self::reason) that is not a requester's.
+        REASONS {
+            /// The requester gave no reason.
+            USER_CANCEL = "user_cancel",
+            /// A turn with `on_busy: interrupt` was submitted.
+            INTERRUPTED = "interrupted",
+            /// The last client of a turn with `on_disconnect: cancel` is gone.
+            CLIENT_DISCONNECTED = "client_disconnected",
+            /// The turn took too long.
+            TURN_TIMEOUT = "turn_timeout",
+            /// The turn that delegates to the worker stops.
+            PARENT_CANCELLED = "parent_cancelled",
+            /// The worker took longer than its delegate tool allows.
+            DELEGATE_TIMEOUT = "delegate_timeout",
+        }
+    }
 }

@@ -10,7 +10,9 @@ use crate::id::{CallId, MessageId};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallStarted {
+    /// Names this attempt; its end has the same id.
     pub call_id: CallId,
+    /// The model that is called, or `template:<language>` for a sentence of the pack.
     pub model: String,
     pub purpose: CallPurpose,
     /// The number of the attempt, from 1.
@@ -24,6 +26,7 @@ pub struct CallStarted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallCompleted {
+    /// The attempt, as in its `llm.call_started`.
     pub call_id: CallId,
     /// The message that the call produced.
     pub message_id: MessageId,
@@ -31,6 +34,7 @@ pub struct CallCompleted {
     pub content_sha256: String,
     /// Why the model stopped.
     pub stop_reason: StopReason,
+    /// What the call used, as its provider reports it.
     pub usage: TokenUsage,
 }
 
@@ -38,10 +42,14 @@ pub struct CallCompleted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallFailed {
+    /// The attempt, as in its `llm.call_started`.
     pub call_id: CallId,
     /// The message that the call had started, if any.
     pub message_id: Option<MessageId>,
     /// SHA-256 of the stored part of that message, lower-case hex.
     pub content_sha256: Option<String>,
     pub error_class: LlmErrorClass,
+    /// What the call used until its end, as far as it is known; absent if it used nothing.
+    #[serde(default, skip_serializing_if = "TokenUsage::is_zero")]
+    pub usage: TokenUsage,
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Routing chose the model of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Decided"))]
 pub struct RouteDecided {
+    /// The model that is called, as `<provider>:<model>`.
     pub model: String,
     /// The version of the routing policy that decided.
     pub routing_policy_version: String,

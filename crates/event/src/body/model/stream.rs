@@ -12,7 +12,9 @@ use crate::message::Role;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageStart {
+    /// Names the message in its later events and in `/sessions/{id}/messages/{message_id}`.
     pub message_id: MessageId,
+    /// The author, always `assistant`.
     pub role: Role,
     /// The model that produces the message.
     pub model: String,
@@ -22,7 +24,9 @@ pub struct MessageStart {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextDelta {
+    /// The message, as in its `message.start`.
     pub message_id: MessageId,
+    /// The number of the block in the message, from 0: its index in `final_content`.
     pub content_block_index: u32,
     /// The added text only.
     pub text: String,
@@ -32,7 +36,9 @@ pub struct TextDelta {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThinkingDelta {
+    /// The message, as in its `message.start`.
     pub message_id: MessageId,
+    /// The number of the block in the message, from 0: its index in `final_content`.
     pub content_block_index: u32,
     /// The added reasoning only.
     pub text: String,
@@ -47,8 +53,11 @@ pub struct ThinkingDelta {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseStart {
+    /// The message, as in its `message.start`.
     pub message_id: MessageId,
+    /// The number of the block in the message, from 0: its index in `final_content`.
     pub content_block_index: u32,
+    /// Names the tool use in its later events, in `tool.*` and in the result.
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
 }
@@ -57,9 +66,13 @@ pub struct ToolUseStart {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseInputDelta {
+    /// The message, as in its `message.start`.
     pub message_id: MessageId,
+    /// The number of the block in the message, from 0: its index in `final_content`.
     pub content_block_index: u32,
+    /// The tool use, as in its `tool.use_start`.
     pub tool_use_id: ToolUseId,
+    /// The next part of the input's JSON text.
     pub partial_json: String,
 }
 
@@ -67,8 +80,11 @@ pub struct ToolUseInputDelta {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolUseEnd {
+    /// The message, as in its `message.start`.
     pub message_id: MessageId,
+    /// The number of the block in the message, from 0: its index in `final_content`.
     pub content_block_index: u32,
+    /// The tool use, as in its `tool.use_start`.
     pub tool_use_id: ToolUseId,
     /// The parsed input; authoritative over the fragments.
     pub final_input: Value,
@@ -78,9 +94,11 @@ pub struct ToolUseEnd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageComplete {
+    /// The message, as in its `message.start`.
     pub message_id: MessageId,
     pub stop_reason: StopReason,
     /// All blocks; authoritative over the deltas.
     pub final_content: Vec<ContentBlock>,
+    /// What the model call of the message used.
     pub usage: TokenUsage,
 }

@@ -24,6 +24,7 @@ pub struct StepStarted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlotEnd {
+    /// The sub-agent whose result the slot holds.
     pub subagent: String,
     /// The key of the result within the sub-agent.
     pub result_key: String,
@@ -34,7 +35,9 @@ pub struct SlotEnd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepCompleted {
+    /// The step, as in its `plan.step_started`.
     pub plan_step_id: String,
     pub status: StepStatus,
+    /// One for each expected sub-agent, in the same order.
     pub slots: Vec<SlotEnd>,
 }

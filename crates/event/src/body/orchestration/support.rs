@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// A sub-agent stored a note in session memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Noted"))]
 pub struct SupportNoted {
     /// The sub-agent that wrote the note.
     pub sub_agent_id: String,

@@ -9,9 +9,10 @@ use crate::id::ToolUseId;
 /// The tool use that rendered a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ToolCall"))]
 pub struct RenderingToolCall {
+    /// The tool use of the model's message that asked for the component.
     pub id: ToolUseId,
+    /// The name of the render tool.
     pub name: String,
     #[serde(rename = "type")]
     pub tool_type: ToolType,
@@ -20,7 +21,6 @@ pub struct RenderingToolCall {
 /// A render tool produced a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Rendered"))]
 pub struct ComponentRendered {
     /// The component's payload, without its envelope.
     pub component: Value,

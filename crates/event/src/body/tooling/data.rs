@@ -8,13 +8,13 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ItemKey {
+    /// The id of the item at its data service.
     pub id: String,
 }
 
 /// The items of a collection, by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Key"))]
 pub struct CollectionKey {
     /// The item keys, in display order.
     pub ids: Vec<ItemKey>,
@@ -23,21 +23,19 @@ pub struct CollectionKey {
 /// A collection is being loaded; the client shows a placeholder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Loading"))]
 pub struct DataLoading {
     /// The placeholder that `data.loaded` fills.
     pub id: String,
     /// The kind of the collection.
     #[serde(rename = "type")]
     pub data_type: String,
-    /// The items of the collection.
+    /// The items of the collection, as far as they are known; none if the data is only requested.
     pub key: CollectionKey,
 }
 
 /// A collection was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Loaded"))]
 pub struct DataLoaded {
     /// The placeholder of the preceding `data.loading`.
     pub id: String,

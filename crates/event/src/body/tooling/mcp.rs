@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// The MCP server that an event is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Server"))]
 pub struct McpServerRef {
     /// The server's name in the pack.
     pub server: String,
@@ -14,7 +13,6 @@ pub struct McpServerRef {
 /// An MCP server listed its tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Listed"))]
 pub struct McpToolsListed {
     /// The server's name in the pack.
     pub server: String,
@@ -25,7 +23,6 @@ pub struct McpToolsListed {
 /// An MCP server reported progress of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Progressed"))]
 pub struct McpCallProgressed {
     /// The server's name in the pack.
     pub server: String,

@@ -8,8 +8,8 @@ use crate::id::ToolUseId;
 /// A tool is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Called"))]
 pub struct ToolCalled {
+    /// The tool use of the model's message that asks for this call.
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
     pub tool_type: ToolType,
@@ -20,11 +20,12 @@ pub struct ToolCalled {
 /// A tool returned its result. `result_sha256` covers the result's message row of the same commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Completed"))]
 pub struct ToolCompleted {
+    /// The tool use, as in its `tool.called`.
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
     pub tool_type: ToolType,
+    /// How long the tool ran.
     pub duration_ms: u64,
     /// The tool's result, shortened.
     pub result_summary: String,
@@ -35,8 +36,8 @@ pub struct ToolCompleted {
 /// A tool failed, was refused or was cancelled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Failed"))]
 pub struct ToolFailed {
+    /// The tool use of the model's message that asked for this call.
     pub tool_use_id: ToolUseId,
     pub tool_name: String,
     pub tool_type: ToolType,

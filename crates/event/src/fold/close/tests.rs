@@ -14,6 +14,7 @@ use crate::code::{
 use crate::id::{CallId, EpisodeId, InvocationId, MessageId, ToolUseId, TurnId, Ulid};
 use crate::position::{Epoch, Position, Seq};
 
+mod message;
 mod receipt;
 
 const ASK_SHOP: ToolUseId = ToolUseId(Ulid(11));
@@ -103,6 +104,7 @@ fn fan_out() -> OpenTurn {
     let status = Body::StatusEmitted(StatusEmitted {
         event_id: "searching".into(),
         message: String::new(),
+        invocation_id: None,
     });
     let shop = Actor::subagent("shop");
     let events = [
@@ -175,7 +177,7 @@ fn cancelled() -> (OpenTurn, CloseCause) {
 fn fan_out_closes_children_before_parents() {
     let (open, end) = cancelled();
     for (open, end) in [(fan_out(), failed()), (open, end)] {
-        let ending = closing(&open, &end, time(130));
+        let ending = closing(&open, &end, &[], time(130));
         let names = names(&ending);
         let names: Vec<_> = names
             .iter()
@@ -217,7 +219,7 @@ fn trace_reports_every_outcome() {
         ),
     ];
     for (open, end, class, outcome) in cases {
-        let ending = closing(&open, &end, time(130));
+        let ending = closing(&open, &end, &[], time(130));
         let Body::SubagentFailed(agent) = &ending[2].body else {
             panic!("{ending:?}");
         };
@@ -268,7 +270,7 @@ fn trace_reports_every_outcome() {
 #[test]
 fn receipt_lists_stopped_and_discarded_work() {
     let (open, end) = cancelled();
-    let ending = closing(&open, &end, time(130));
+    let ending = closing(&open, &end, &[], time(130));
     let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
         panic!("{ending:?}");
     };
@@ -277,6 +279,8 @@ fn receipt_lists_stopped_and_discarded_work() {
         .iter()
         .map(|line| (line.kind, line.id.clone(), line.outcome, line.ms))
         .collect();
+    let names: Vec<_> = cancelled.receipt.iter().map(|line| &*line.name).collect();
+    assert_eq!(names, ["m", "ask_shop", "ask_rewards", "search", "shop"]);
     let stopped = StopOutcome::Stopped;
     assert_eq!(
         lines,
@@ -290,7 +294,12 @@ fn receipt_lists_stopped_and_discarded_work() {
                 StopOutcome::Discarded,
                 30
             ),
-            (ReceiptKind::Subagent, "shop".to_owned(), stopped, 30),
+            (
+                ReceiptKind::Subagent,
+                InvocationId(ASK_SHOP.0).to_string(),
+                stopped,
+                30
+            ),
         ]
     );
 }
@@ -300,11 +309,11 @@ fn trace_is_emitted_exactly_once() {
     let mut open = OpenTurn::new(TurnId(Ulid(1)));
     let at = Position::persisted(Epoch(1), Seq(1));
     open.apply(at, time(0), &Actor::USER, &opening());
-    let ending = closing(&open, &failed(), time(1));
+    let ending = closing(&open, &failed(), &[], time(1));
     let kinds: Vec<_> = names(&ending).into_iter().map(|(name, _)| name).collect();
     assert_eq!(kinds, ["dispatch.traced", "turn.completed"]);
     open.apply(at, time(1), &Actor::ORCHESTRATOR, &ending[0].body);
-    let ending = closing(&open, &failed(), time(2));
+    let ending = closing(&open, &failed(), &[], time(2));
     let kinds: Vec<_> = names(&ending).into_iter().map(|(name, _)| name).collect();
     assert_eq!(kinds, ["turn.completed"]);
 }

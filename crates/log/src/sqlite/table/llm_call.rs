@@ -69,11 +69,11 @@ pub(crate) fn end(
             Some(code_name(stop_reason)),
             *usage,
         ),
-        ModelCallEnd::Failed(class) => (
+        ModelCallEnd::Failed { error_class, usage } => (
             CallState::Failed,
-            Some(code_name(class)),
+            Some(code_name(error_class)),
             None,
-            TokenUsage::default(),
+            *usage,
         ),
     };
     let id = call.to_string();
@@ -81,7 +81,7 @@ pub(crate) fn end(
         tx,
         "UPDATE llm_call SET status = ?2, error_class = ?3, stop_reason = ?4, input_tokens = ?5, \
          output_tokens = ?6, total_tokens = ?7, reasoning_tokens = ?8, cached_tokens = ?9, \
-         cost_usd = ?10, provider_response_id = ?11, ended_at = ?12 \
+         cost_usd = ?10, provider_response_id = ?11, ended_at = ?12, estimated = ?13 \
          WHERE id = ?1 AND status = 'started'",
         params![
             id,
@@ -95,7 +95,8 @@ pub(crate) fn end(
             clamp_tokens(usage.cached_tokens),
             finite_usd(usage.cost_usd),
             provider_response_id,
-            at.as_millis()
+            at.as_millis(),
+            usage.estimated
         ],
     )?;
     if closed == 0 {
@@ -103,13 +104,16 @@ pub(crate) fn end(
     }
     execute(
         tx,
-        "INSERT INTO usage_day (day, tenant, model, calls, failed, input_tokens, output_tokens, \
-         total_tokens, reasoning_tokens, cached_tokens, cost_usd) \
-         SELECT ?2, s.tenant, c.model, 1, c.status = 'failed', c.input_tokens, c.output_tokens, \
-         c.total_tokens, c.reasoning_tokens, c.cached_tokens, c.cost_usd \
+        "INSERT INTO usage_day (day, tenant, model, calls, failed, stopped, input_tokens, \
+         output_tokens, total_tokens, reasoning_tokens, cached_tokens, cost_usd, estimated) \
+         SELECT ?2, s.tenant, c.model, 1, c.status = 'failed' AND c.error_class <> 'cancelled', \
+         c.status = 'failed' AND c.error_class = 'cancelled', c.input_tokens, c.output_tokens, \
+         c.total_tokens, c.reasoning_tokens, c.cached_tokens, c.cost_usd, c.estimated \
          FROM llm_call c JOIN session s ON s.sid = c.sid WHERE c.id = ?1 \
          ON CONFLICT (tenant, day, model) DO UPDATE SET calls = calls + 1, \
-         failed = failed + excluded.failed, input_tokens = input_tokens + excluded.input_tokens, \
+         failed = failed + excluded.failed, stopped = stopped + excluded.stopped, \
+         estimated = max(estimated, excluded.estimated), \
+         input_tokens = input_tokens + excluded.input_tokens, \
          output_tokens = output_tokens + excluded.output_tokens, \
          total_tokens = total_tokens + excluded.total_tokens, \
          reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens, \
@@ -120,7 +124,7 @@ pub(crate) fn end(
     .map(drop)
 }
 
-/// Reads a usage from six columns, the first at `first`.
+/// Reads a usage from seven columns, the first at `first`.
 fn read_usage(row: &Row<'_>, first: usize) -> rusqlite::Result<TokenUsage> {
     Ok(TokenUsage {
         input_tokens: count(row, first)?,
@@ -129,13 +133,14 @@ fn read_usage(row: &Row<'_>, first: usize) -> rusqlite::Result<TokenUsage> {
         reasoning_tokens: count(row, first + 3)?,
         cached_tokens: count(row, first + 4)?,
         cost_usd: row.get(first + 5)?,
+        estimated: row.get(first + 6)?,
     })
 }
 
 impl SelectRow for LlmCallRow {
     const SELECT: &str = "SELECT c.id, c.turn, c.actor, c.model, c.purpose, c.attempt, c.status, c.error_class, \
         c.stop_reason, c.input_tokens, c.output_tokens, c.total_tokens, c.reasoning_tokens, c.cached_tokens, \
-        c.cost_usd, c.provider_response_id, c.started_at, c.ended_at \
+        c.cost_usd, c.estimated, c.provider_response_id, c.started_at, c.ended_at \
         FROM llm_call c JOIN session s ON s.sid = c.sid";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -151,17 +156,18 @@ impl SelectRow for LlmCallRow {
             status,
             error_class: optional(row, 7)?,
             stop_reason: optional(row, 8)?,
-            usage: (status == CallState::Completed).then_some(usage),
-            provider_response_id: row.get(15)?,
-            started_at: time(row, 16)?,
-            ended_at: optional_time(row, 17)?,
+            // A failed call that used nothing has no usage.
+            usage: (status == CallState::Completed || !usage.is_zero()).then_some(usage),
+            provider_response_id: row.get(16)?,
+            started_at: time(row, 17)?,
+            ended_at: optional_time(row, 18)?,
         })
     }
 }
 
 impl SelectRow for DailyUsage {
-    const SELECT: &str = "SELECT day, tenant, model, calls, failed, input_tokens, output_tokens, \
-        total_tokens, reasoning_tokens, cached_tokens, cost_usd FROM usage_day";
+    const SELECT: &str = "SELECT day, tenant, model, calls, failed, stopped, input_tokens, output_tokens, \
+        total_tokens, reasoning_tokens, cached_tokens, cost_usd, estimated FROM usage_day";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
@@ -170,7 +176,8 @@ impl SelectRow for DailyUsage {
             model: row.get(2)?,
             calls: count(row, 3)?,
             failed: count(row, 4)?,
-            usage: read_usage(row, 5)?,
+            stopped: count(row, 5)?,
+            usage: read_usage(row, 6)?,
         })
     }
 }

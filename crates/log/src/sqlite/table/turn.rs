@@ -1,12 +1,12 @@
 //! The turn table: a turn starts, is cancelled, and ends.
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::row::{PlacedChange, TurnRow, TurnSettings};
-use turnwire_event::{EventType, Owner, TurnId};
+use turnwire_event::{EventType, Owner, Position, SessionId, TurnId};
 
 use crate::sqlite::column::{
-    SelectRow, code_name, execute, json, optional, optional_id, optional_time, owner, parsed, time,
-    unreadable, value,
+    SelectRow, code_name, execute, json, optional, optional_id, optional_time, owner, parsed,
+    query_value, time, unreadable, value,
 };
 
 /// Starts a turn: inserts its row, or takes over the row that it had in the queue.
@@ -79,6 +79,38 @@ pub(crate) fn end(
     )?;
     let updated = "UPDATE session SET updated_at = ?2 WHERE sid = ?1";
     execute(tx, updated, [sid, time]).map(drop)
+}
+
+/// The last terminal of a session at a position or before: one look into the index for each type.
+const LAST_TERMINAL: &str = "SELECT turn FROM (\
+    SELECT * FROM (SELECT seq, turn FROM event INDEXED BY event_type \
+      WHERE sid = ?1 AND type = 'turn.completed' AND seq <= ?2 ORDER BY seq DESC LIMIT 1) \
+    UNION ALL \
+    SELECT * FROM (SELECT seq, turn FROM event INDEXED BY event_type \
+      WHERE sid = ?1 AND type = 'turn.cancelled' AND seq <= ?2 ORDER BY seq DESC LIMIT 1)) \
+  ORDER BY seq DESC LIMIT 1";
+
+/// Returns the turn of a session whose terminal is the last one at `upto` or before. If the event has
+/// been trimmed, this is the newest turn that had ended.
+pub(crate) fn last_ended(
+    c: &Connection,
+    session: SessionId,
+    upto: Position,
+) -> rusqlite::Result<Option<TurnRow>> {
+    let session = session.to_string();
+    let sql = "SELECT sid FROM session WHERE id = ?1";
+    let Some(sid) = query_value::<i64>(c, sql, [&session]).optional()? else {
+        return Ok(None);
+    };
+    let upto_seq = i64::try_from(upto.seq.0).unwrap_or(i64::MAX);
+    let terminal: Option<String> = query_value(c, LAST_TERMINAL, [sid, upto_seq]).optional()?;
+    match terminal {
+        Some(turn) => TurnRow::one(c, "WHERE t.id = ?1", [turn]),
+        None => {
+            let ended = "WHERE s.id = ?1 AND t.ended <= ?2 ORDER BY t.id DESC LIMIT 1";
+            TurnRow::one(c, ended, [session, upto.to_string()])
+        }
+    }
 }
 
 impl SelectRow for TurnRow {

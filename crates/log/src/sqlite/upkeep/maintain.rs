@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-use turnwire_event::{Seq, SessionId, Timestamp};
+use turnwire_event::{Position, Seq, SessionId, Timestamp};
 
 use crate::error::{AppendError, OpenError};
 use crate::maintenance::{PieceBudget, PieceMeter, Progress, TrimCursor, TrimPiece};
@@ -182,35 +182,48 @@ fn trim_session(
     let Some((id, row_bytes)) = row else {
         return age::set(tx, due, None).map(|()| visited); // deleted
     };
-    // An open turn keeps its events, as ending it after a crash reads them.
-    let open =
-        "SELECT EXISTS (SELECT 1 FROM turn INDEXED BY turn_open WHERE sid = ?1 AND ended IS NULL)";
-    if query_value(tx, open, [due.sid])? {
-        return Ok(visited);
-    }
-    let mark = remove_events(tx, due.sid, before, meter)?;
+    let first_kept = first_open_turn(tx, due.sid)?;
+    let mark = remove_events(tx, due.sid, (before, first_kept), meter)?;
     if let Some((seq, hash)) = mark {
         let sql = "UPDATE session SET low_seq = ?2, low_hash = ?3 WHERE sid = ?1";
         execute(tx, sql, params![due.sid, seq, hash])?;
         meter.add(0, row_bytes);
         visited.trimmed = id.parse().ok().map(|id| (id, Seq(seq as u64)));
     }
-    let first = "SELECT time FROM event WHERE sid = ?1 ORDER BY seq LIMIT 1";
-    let oldest: Option<i64> = query_value(tx, first, [due.sid]).optional()?;
+    let first = "SELECT seq, time FROM event WHERE sid = ?1 ORDER BY seq LIMIT 1";
+    let first: Option<(i64, i64)> = tx
+        .prepare_cached(first)?
+        .query_row([due.sid], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let oldest = first.map(|(_, time)| time);
     age::set(tx, due, oldest)?;
-    visited.is_due = oldest.is_some_and(|oldest| oldest < before);
+    visited.is_due = first.is_some_and(|(seq, time)| time < before && seq < first_kept);
     if oldest.is_none() {
         visited.emptied = id.parse().ok();
     }
     Ok(visited)
 }
 
-/// Removes the oldest events of a session that are older than `before`; returns the number and the
-/// hash of the last one.
+/// The number of the first event of the oldest open turn, which keeps its events: ending it after a
+/// crash reads them. Greater than any number if no turn is open.
+fn first_open_turn(tx: &Transaction<'_>, sid: i64) -> rusqlite::Result<i64> {
+    // A queued turn has no events. The text order of event ids is the order of the events.
+    let open = "SELECT MIN(started) FROM turn INDEXED BY turn_open \
+                WHERE sid = ?1 AND ended IS NULL AND state <> 'queued'";
+    let started: Option<String> = query_value(tx, open, [sid])?;
+    Ok(started.map_or(i64::MAX, |started| {
+        // A row that cannot be read keeps everything, as it may be the start of an open turn.
+        let started = started.parse::<Position>();
+        started.map_or(0, |started| started.seq.0 as i64)
+    }))
+}
+
+/// Removes the oldest events of a session that are older than `before` and precede the event number
+/// `first_kept`; returns the number and the hash of the last one.
 fn remove_events(
     tx: &Transaction<'_>,
     sid: i64,
-    before: i64,
+    (before, first_kept): (i64, i64),
     meter: &mut PieceMeter,
 ) -> rusqlite::Result<Option<(i64, Vec<u8>)>> {
     let mut oldest = tx.prepare_cached(
@@ -223,7 +236,7 @@ fn remove_events(
     let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
     let mut mark = None;
     for ((gid, seq, time, bytes), hash) in rows {
-        if time >= before {
+        if time >= before || seq >= first_kept {
             break;
         }
         execute(tx, "DELETE FROM event WHERE gid = ?1", [gid])?;

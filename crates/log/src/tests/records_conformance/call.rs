@@ -24,6 +24,7 @@ pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     calls_are_paged_and_deleted_with_their_session(create().as_ref());
     usage_is_summed_by_day_tenant_and_model(create().as_ref());
     call_is_counted_once(create().as_ref());
+    stopped_call_has_its_usage_and_is_not_failed(create().as_ref());
     impossible_numbers_do_not_fail_the_append(create().as_ref());
     policy_reload_without_a_turn_updates_the_session(create().as_ref());
     turn_from_before_a_reload_keeps_the_new_policy(create().as_ref());
@@ -56,6 +57,7 @@ fn usage_of(input: u64, output: u64, cost_usd: f64) -> TokenUsage {
         reasoning_tokens: output / 2,
         cached_tokens: input / 2,
         cost_usd,
+        estimated: false,
     }
 }
 
@@ -71,9 +73,13 @@ fn completed(id: u128, usage: TokenUsage) -> RowChange {
 }
 
 fn failed(id: u128) -> RowChange {
+    ended_early(id, LlmErrorClass::RateLimited, TokenUsage::default())
+}
+
+fn ended_early(id: u128, error_class: LlmErrorClass, usage: TokenUsage) -> RowChange {
     RowChange::CallEnded {
         call_id: CallId(Ulid(id)),
-        end: ModelCallEnd::Failed(LlmErrorClass::RateLimited),
+        end: ModelCallEnd::Failed { error_class, usage },
         provider_response_id: None,
     }
 }
@@ -242,6 +248,7 @@ fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
         model: model.into(),
         calls,
         failed,
+        stopped: 0,
         usage,
     };
     let first = usage_day(9, 1, "x", 3, 1, usage_of(30, 12, 0.75));
@@ -283,6 +290,36 @@ fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
     );
 }
 
+fn stopped_call_has_its_usage_and_is_not_failed(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let estimate = TokenUsage {
+        estimated: true,
+        ..usage_of(30, 12, 0.75)
+    };
+    let rows = vec![
+        started(1, "m"),
+        started(2, "m"),
+        started(3, "m"),
+        completed(1, usage_of(10, 4, 0.5)),
+        ended_early(2, LlmErrorClass::Cancelled, estimate),
+        ended_early(3, LlmErrorClass::Transport, usage_of(1, 1, 0.25)),
+    ];
+    put(store, &mut a, 10, rows);
+    let stored = calls(store, a.session).into_iter();
+    let stored: Vec<_> = stored.map(|row| (row.call_id.0.0, row.usage)).collect();
+    assert!(stored.contains(&(2, Some(estimate))), "{stored:?}");
+    let days = daily_usage(store, None, (0, 1));
+    let [day] = &days[..] else {
+        panic!("{days:?}");
+    };
+    assert_eq!((day.calls, day.failed, day.stopped), (3, 1, 1));
+    let sum = usage_of(10, 4, 0.5)
+        .plus(estimate)
+        .plus(usage_of(1, 1, 0.25));
+    assert_eq!(day.usage, sum);
+    assert!(day.usage.estimated);
+}
+
 fn call_is_counted_once(store: &dyn Store) {
     let mut a = BatchBuilder::new(1);
     put(store, &mut a, 10, vec![started(1, "m"), failed(1)]);
@@ -305,6 +342,7 @@ fn impossible_numbers_do_not_fail_the_append(store: &dyn Store) {
         reasoning_tokens: u64::MAX,
         cached_tokens: u64::MAX,
         cost_usd: f64::NAN,
+        estimated: false,
     };
     for id in 1..=4 {
         let rows = vec![

@@ -174,6 +174,14 @@ fn messages_of_sub_agents_are_not_streamed(store: &dyn Store) {
         [3],
         "a message that started in the range and completes after it"
     );
+    let ranges = |after, upto, max| {
+        let ranges = store.streamed_ranges(a.session, at(after), at(upto), max);
+        ranges.expect("ranges")
+    };
+    assert_eq!(ranges(0, 3, 9), [(at(1), at(3))]);
+    assert_eq!(ranges(0, 2, 9), [], "it completes after the range");
+    assert_eq!(ranges(3, 9, 9), [], "it has completed before the range");
+    assert_eq!(ranges(0, 3, 0), []);
 }
 
 /// Models read a message whole however large it is; a list for clients leaves its content out.

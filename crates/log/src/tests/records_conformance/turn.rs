@@ -11,9 +11,10 @@ use crate::tests::fixture::{BatchBuilder, owner, sweep};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     turn_record_follows_start_and_end(create().as_ref());
+    last_ended_turn_is_that_of_the_last_terminal(create().as_ref());
     queued_turn_starts_with_its_submitted_settings(create().as_ref());
     queued_turns_are_ordered_by_place(create().as_ref());
-    session_with_queued_turns_is_deleted_not_trimmed(create().as_ref());
+    queued_turn_survives_a_trim_and_goes_with_its_session(create().as_ref());
     key_returns_its_turn_within_its_scope(create().as_ref());
     oldest_keys_expire_first_up_to_the_maximum(create().as_ref());
 }
@@ -66,6 +67,44 @@ fn turn_record_follows_start_and_end(store: &dyn Store) {
         (turn_owner, row.state, ended),
         (owner("local"), TurnState::Completed, Some(Seq(3)))
     );
+}
+
+fn last_ended_turn_is_that_of_the_last_terminal(store: &dyn Store) {
+    let mut a = BatchBuilder::new(1);
+    let [one, two, three] = [5, 7, 6].map(|id| TurnId(Ulid(id)));
+    let ended_at = |upto: u64| {
+        let upto = Position::persisted(Epoch(1), Seq(upto));
+        let row = store.last_ended_turn(a_session(), upto).expect("a read");
+        row.map(|row| row.id)
+    };
+    store.append(&[a.events(1)]).expect("an append");
+    // The third turn has an older id than the second: it waited in the queue.
+    for turn in [one, two, three] {
+        store.append(&[a.turn_started(turn)]).expect("the start");
+        store.append(&[a.turn_ended(turn)]).expect("the end");
+    }
+    let ended: Vec<_> = (1..=7).map(ended_at).collect();
+    let expected = [
+        None,
+        None,
+        Some(one),
+        Some(one),
+        Some(two),
+        Some(two),
+        Some(three),
+    ];
+    assert_eq!(ended, expected);
+    assert_eq!(ended_at(100), Some(three));
+    store.append(&[a.events(1)]).expect("an append");
+    sweep(store, 75, 100);
+    assert_eq!(ended_at(8), Some(two), "the newest by id, once trimmed");
+    let other = store.last_ended_turn(SessionId(Ulid(2)), Position::persisted(Epoch(1), Seq(8)));
+    assert_eq!(other.expect("a read"), None);
+}
+
+/// The session of `BatchBuilder::new(1)`.
+fn a_session() -> SessionId {
+    SessionId(Ulid(1))
 }
 
 fn queued_turn_starts_with_its_submitted_settings(store: &dyn Store) {
@@ -126,7 +165,7 @@ fn queued_turns_are_ordered_by_place(store: &dyn Store) {
     );
 }
 
-fn session_with_queued_turns_is_deleted_not_trimmed(store: &dyn Store) {
+fn queued_turn_survives_a_trim_and_goes_with_its_session(store: &dyn Store) {
     let mut a = BatchBuilder::new(1);
     let turn = TurnId(Ulid(5));
     let (in_session, new_session) = (scope(Some(a.session), "k"), scope(None, "k"));
@@ -137,7 +176,8 @@ fn session_with_queued_turns_is_deleted_not_trimmed(store: &dyn Store) {
         key(&new_session, turn, 1),
     ];
     store.append(&[a.rows(accepted)]).expect("an append");
-    assert!(sweep(store, 10_000, 10).is_empty());
+    assert_eq!(sweep(store, 10_000, 10), [(a.session, Seq(3))]);
+    assert_eq!(store.queued_turns(a.session).expect("turns").len(), 1);
     store.delete(&[a.session]).expect("a delete");
     assert!(store.queued_sessions().expect("sessions").is_empty());
     assert!(store.turn(turn).expect("a read").is_none());

@@ -125,14 +125,14 @@ async fn playback_times_scale_with_the_pace() {
 async fn playback_ends_like_the_recording() {
     let error = ModelError::transient(LlmErrorClass::Transport);
     let mut failed = call("cut", 1, "a", "x");
-    failed.ending = CallEnding::Cut(error);
+    failed.ending = CallEnding::Cut(error.clone());
     let mut closed = call("closed", 1, "a", "x");
     closed.ending = CallEnding::Closed;
     let mut failed_without_response = call("never", 1, "a", "x");
     (
         failed_without_response.answer,
         failed_without_response.ending,
-    ) = (None, CallEnding::Cut(error));
+    ) = (None, CallEnding::Cut(error.clone()));
     let mut closed_without_response = call("left", 1, "a", "x");
     (
         closed_without_response.answer,
@@ -149,7 +149,7 @@ async fn playback_ends_like_the_recording() {
     );
     let mut reply = tape.open(request_of("cut")).await.expect("an answer");
     reply.chunks.next().await.expect("a chunk").expect("bytes");
-    assert_eq!(reply.chunks.next().await, Some(Err(error)));
+    assert_eq!(reply.chunks.next().await, Some(Err(error.clone())));
     assert_eq!(reply.chunks.next().await, None);
     let mut reply = tape.open(request_of("closed")).await.expect("an answer");
     reply.chunks.next().await.expect("a chunk").expect("bytes");

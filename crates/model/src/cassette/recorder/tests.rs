@@ -39,7 +39,7 @@ impl FixedResponse {
 
 impl ModelTransport for FixedResponse {
     fn open(&self, _: TransportRequest) -> ResponseFuture {
-        let (status, error) = (self.status, self.error);
+        let (status, error) = (self.status, self.error.clone());
         let chunks = self.chunks.clone();
         Box::pin(async move {
             match error {

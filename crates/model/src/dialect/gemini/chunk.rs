@@ -8,6 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::partial_args::PartialArg;
 use crate::dialect::lenient::{LenientCount, OptionalStr};
 
 /// One frame of the stream.
@@ -40,6 +41,27 @@ pub(super) struct CandidateChunk<'a> {
     /// The finish reason; empty until the answer ends.
     #[serde(borrow, default)]
     pub(super) finish_reason: OptionalStr<'a>,
+    /// The sources that the answer quotes.
+    #[serde(borrow)]
+    pub(super) citation_metadata: Option<CitationMetadata<'a>>,
+}
+
+/// Sources of an answer. The two versions of the API name the list differently.
+#[derive(Debug, Deserialize)]
+pub(super) struct CitationMetadata<'a> {
+    #[serde(borrow, alias = "citationSources")]
+    pub(super) citations: Option<Vec<Citation<'a>>>,
+}
+
+/// A source that the answer quotes.
+#[derive(Debug, Deserialize)]
+pub(super) struct Citation<'a> {
+    #[serde(borrow, default)]
+    pub(super) uri: OptionalStr<'a>,
+    #[serde(borrow, default)]
+    pub(super) title: OptionalStr<'a>,
+    #[serde(borrow, default)]
+    pub(super) license: OptionalStr<'a>,
 }
 
 /// The content of a candidate.
@@ -60,6 +82,16 @@ pub(super) struct ContentPart<'a> {
     pub(super) call: Option<FunctionCall<'a>>,
     /// All other fields, unparsed.
     pub(super) other_fields: Vec<(String, &'a RawValue)>,
+}
+
+impl ContentPart<'_> {
+    /// True if nothing is in it, which some servers send between other parts.
+    pub(super) fn is_empty(&self) -> bool {
+        let texts = [&self.text, &self.signature];
+        texts.iter().all(|text| text.as_str().is_empty())
+            && self.call.is_none()
+            && self.other_fields.is_empty()
+    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for ContentPart<'a> {
@@ -95,8 +127,9 @@ impl<'de> Visitor<'de> for ContentPartVisitor {
     }
 }
 
-/// A complete function call.
+/// A function call, complete or a part of one.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct FunctionCall<'a> {
     /// The vendor's id of the call; older models send none.
     #[serde(borrow, default)]
@@ -105,6 +138,11 @@ pub(super) struct FunctionCall<'a> {
     pub(super) name: OptionalStr<'a>,
     #[serde(borrow)]
     pub(super) args: Option<&'a RawValue>,
+    /// Parts of the arguments, in place of `args`.
+    #[serde(borrow)]
+    pub(super) partial_args: Option<Vec<PartialArg<'a>>>,
+    /// True if further parts of the call follow.
+    pub(super) will_continue: Option<bool>,
 }
 
 /// The vendor's verdict on the request.

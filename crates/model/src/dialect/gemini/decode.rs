@@ -2,15 +2,19 @@
 //!
 //! The vendor has no block indices: adjacent text parts of one kind are one block, and any other
 //! part opens the next block. A signature closes its block, since it must go back on the same part.
-//! Function calls arrive complete (S3-064). A frame with a finish reason ends the answer.
+//! Function calls arrive complete, or in parts that are emitted together (S3-064). A frame with a finish
+//! reason ends the answer. The sources that it quotes are its last text block.
 
 use serde_json::{Map, Value};
 use turnwire_event::TokenUsage;
 use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
 
-use super::chunk::{CandidateChunk, ContentPart, FunctionCall, GeminiChunk, UsageMetadata};
+use super::chunk::{
+    CandidateChunk, Citation, ContentPart, FunctionCall, GeminiChunk, UsageMetadata,
+};
 use super::error;
+use super::partial_args::PartialArgs;
 use crate::delta::{Delta, ModelError};
 use crate::dialect::answer_ending::AnswerEnding;
 use crate::dialect::lenient::{LenientCount, OptionalStr};
@@ -32,6 +36,10 @@ pub(super) struct GeminiDecoder {
     open_block: Option<(PartKind, u32)>,
     blocks: BlockWriter,
     usage: UsageMetadata,
+    /// The block of the call whose parts arrive, and its arguments so far.
+    open_call: Option<(u32, PartialArgs)>,
+    /// The sources that the answer quotes, each as a line.
+    sources: Vec<String>,
     /// Set once the answer has ended and only token counts are missing.
     ending: Option<AnswerEnding>,
 }
@@ -115,6 +123,10 @@ impl GeminiDecoder {
         for part in content.unwrap_or_default() {
             self.push_part(part)?;
         }
+        let citations = candidate.citation_metadata.and_then(|list| list.citations);
+        for citation in citations.unwrap_or_default() {
+            self.add_source(&citation);
+        }
         match candidate.finish_reason.as_str() {
             "" | "FINISH_REASON_UNSPECIFIED" => {}
             "MAX_TOKENS" | "CONTINUATION" => self.ending = Some(AnswerEnding::Truncated),
@@ -129,13 +141,56 @@ impl GeminiDecoder {
             // `STOP`, a filter that cut the rest off, and unknown reasons.
             _ => self.ending = Some(AnswerEnding::Complete),
         }
+        if self.ending == Some(AnswerEnding::Complete) {
+            self.end_open_call();
+        }
+        if self.ending.is_some() {
+            self.push_sources()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a source, once.
+    fn add_source(&mut self, citation: &Citation<'_>) {
+        let uri = citation.uri.as_str();
+        let fields = [citation.title.as_str(), uri];
+        let mut line = fields.map(one_line).join(" ").trim().to_owned();
+        if !citation.license.as_str().is_empty() {
+            line += &format!(" ({})", one_line(citation.license.as_str()));
+        }
+        let is_known = self.sources.contains(&line);
+        if !uri.is_empty() && !is_known && self.sources.len() < SOURCES_MAX {
+            self.sources.push(line);
+        }
+    }
+
+    /// Emits the sources as a text block of its own.
+    fn push_sources(&mut self) -> DecodeResult {
+        let sources = std::mem::take(&mut self.sources);
+        if sources.is_empty() || self.has_calls {
+            return Ok(());
+        }
+        let lines = sources.iter().enumerate();
+        let lines: String = lines
+            .map(|(index, source)| format!("\n[{}] {source}", index + 1))
+            .collect();
+        let block = self.open_next()?;
+        let text = format!("\n{lines}");
+        self.blocks.out.push_back(Delta::Text { block, text });
         Ok(())
     }
 
     fn push_part(&mut self, part: ContentPart<'_>) -> DecodeResult {
         if let Some(call) = part.call {
-            return self.push_call(call, part.signature);
+            return match self.open_call {
+                Some(_) if call.name.as_str().is_empty() => self.continue_call(call),
+                Some(_) | None => self.push_call(call, part.signature),
+            };
         }
+        if part.is_empty() {
+            return Ok(());
+        }
+        self.end_open_call();
         if part.text.0.is_some() || part.other_fields.is_empty() {
             return self.push_text(part);
         }
@@ -176,6 +231,7 @@ impl GeminiDecoder {
         let name = call.name.into_non_empty();
         let name = name.ok_or_else(ModelError::malformed)?;
         let id = call.id.into_non_empty();
+        self.end_open_call();
         let block = self.open_next()?;
         self.has_calls = true;
         self.blocks.out.push_back(Delta::ToolStart {
@@ -183,17 +239,56 @@ impl GeminiDecoder {
             name,
             provider_id: id.clone(),
         });
-        let args = call.args.map(|args| args.get().to_owned());
-        self.blocks
-            .out
-            .extend(args.map(|fragment| Delta::ToolInput { block, fragment }));
         let id = id.map(|id| ("id".to_owned(), Value::String(id)));
         let data = with_signature(id.into_iter().collect(), signature.into_non_empty());
         if !data.is_empty() {
             self.push_provider_data(block, data);
         }
-        self.blocks.out.push_back(Delta::ToolEnd { block });
+        let is_partial = call.will_continue == Some(true) || call.partial_args.is_some();
+        if !is_partial {
+            let args = call.args.map(|args| args.get().to_owned());
+            let input = args.map(|fragment| Delta::ToolInput { block, fragment });
+            self.blocks.out.extend(input);
+            self.blocks.out.push_back(Delta::ToolEnd { block });
+            return Ok(());
+        }
+        let mut args = match call.args {
+            Some(whole) => PartialArgs::of(read_json(whole.get())?, whole.get().len()),
+            None => PartialArgs::default(),
+        };
+        for part in call.partial_args.into_iter().flatten() {
+            args.push(part)?;
+        }
+        self.open_call = Some((block, args));
+        if call.will_continue != Some(true) {
+            self.end_open_call();
+        }
         Ok(())
+    }
+
+    /// Adds a part to the call that is open.
+    fn continue_call(&mut self, call: FunctionCall<'_>) -> DecodeResult {
+        if let Some((_, args)) = &mut self.open_call {
+            for part in call.partial_args.into_iter().flatten() {
+                args.push(part)?;
+            }
+        }
+        if call.will_continue != Some(true) {
+            self.end_open_call();
+        }
+        Ok(())
+    }
+
+    /// Ends the call whose parts arrived: no more follow.
+    fn end_open_call(&mut self) {
+        if let Some((block, args)) = self.open_call.take() {
+            let fragment = args.into_json();
+            let deltas = [
+                Delta::ToolInput { block, fragment },
+                Delta::ToolEnd { block },
+            ];
+            self.blocks.out.extend(deltas);
+        }
     }
 
     /// A part that is not decoded: code, an image, a tool of the vendor's own.
@@ -239,6 +334,17 @@ impl GeminiDecoder {
             .out
             .push_back(Delta::ProviderData { block, data });
     }
+}
+
+/// Most characters of a field of a source.
+const SOURCE_CHARS_MAX: usize = 500;
+/// Most sources of an answer that are listed.
+const SOURCES_MAX: usize = 50;
+
+/// A field of a source without line breaks, bounded.
+fn one_line(text: &str) -> String {
+    let letters = text.chars().filter(|letter| !letter.is_control());
+    letters.take(SOURCE_CHARS_MAX).collect()
 }
 
 /// Adds the signature to provider data, unless it is too large.

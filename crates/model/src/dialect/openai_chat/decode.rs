@@ -210,6 +210,7 @@ impl ChatDecoder {
             Some((block, open_kind)) if open_kind == kind => (block, false),
             Some(_) | None => {
                 self.tool_calls.emit_awaiting_name(&mut self.blocks);
+                self.tool_calls.end_complete_calls(None, &mut self.blocks);
                 let block = self.blocks.open();
                 self.open_text = Some((block, kind));
                 (block, true)

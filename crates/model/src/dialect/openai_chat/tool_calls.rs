@@ -5,6 +5,10 @@
 //! that comes again with another id and a name is another call; an unknown index without a name
 //! belongs to the last call. A call is emitted once its name is complete: when its first arguments
 //! arrive, or something else does.
+//!
+//! Calls are emitted in the order of their indices (S3-065): a call waits while a lower index has not
+//! been seen. A server that counts from 1 delays its first call until the second. A call ends when its
+//! arguments are a complete object and something else of the answer arrives, else with the answer.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -12,7 +16,8 @@ use turnwire_event::code::LlmErrorClass;
 use turnwire_event::fold::message::BLOCKS_MAX;
 
 use super::chunk::{CallFragment, FunctionFragment};
-use crate::delta::Delta;
+use super::object_scan::ObjectScan;
+use crate::delta::{Delta, ModelError};
 use crate::dialect::answer_ending::AnswerEnding;
 use crate::dialect::lenient::LenientStr;
 use crate::dialect::{BlockWriter, DecodeResult};
@@ -37,6 +42,8 @@ pub(super) struct ToolCalls {
     calls: Vec<PendingCall>,
     /// Position of the call whose name may be incomplete.
     awaiting_name: Option<usize>,
+    /// The lowest index without a call. Calls with a higher one wait.
+    next_index: u64,
     buffered_bytes: usize,
     extra_bytes: usize,
 }
@@ -52,6 +59,11 @@ struct PendingCall {
     block: Option<u32>,
     /// True once arguments have arrived.
     has_arguments: bool,
+    arguments: ObjectScan,
+    /// True once the name is complete.
+    is_named: bool,
+    /// True once [`Delta::ToolEnd`] is emitted.
+    is_ended: bool,
     /// Fields that are not decoded. The server that sent them expects them back.
     extra: Map<String, Value>,
     /// True if the id and `extra` are emitted as provider data.
@@ -80,6 +92,7 @@ impl ToolCalls {
         if self.awaiting_name.is_some_and(|other| other != position) {
             self.emit_awaiting_name(blocks);
         }
+        self.end_complete_calls(Some(position), blocks);
         self.push_name(position, id, name)?;
         self.add_extra(position, &fragment.other_fields);
         self.emit_provider_data(position, blocks);
@@ -128,7 +141,51 @@ impl ToolCalls {
             index,
             ..PendingCall::default()
         });
+        if let Some(index) = index {
+            self.skip_missing(index);
+            while self.has_index(self.next_index) {
+                self.next_index += 1;
+            }
+            self.emit_ready(blocks);
+        }
         Ok(self.calls.len() - 1)
+    }
+
+    fn has_index(&self, index: u64) -> bool {
+        index < u64::MAX && self.calls.iter().any(|call| call.index == Some(index))
+    }
+
+    /// If the call before `index` waits and has arguments, the indices before the waiting ones do not
+    /// come: the server does not count from 0.
+    fn skip_missing(&mut self, index: u64) {
+        let next = self.next_index;
+        let Some(previous) = index.checked_sub(1).filter(|previous| *previous > next) else {
+            return;
+        };
+        let waiting = self.calls.iter().filter(|call| call.index > Some(next));
+        let has_arguments =
+            |call: &&PendingCall| call.index == Some(previous) && call.has_arguments;
+        let first = waiting.clone().filter_map(|call| call.index).min();
+        let Some(first) = first.filter(|_| waiting.clone().any(|call| has_arguments(&call))) else {
+            return;
+        };
+        if (first..=previous).all(|index| self.has_index(index)) {
+            self.next_index = first;
+        }
+    }
+
+    /// Ends the calls, except that at `active`, whose arguments are complete: something else arrives.
+    pub(super) fn end_complete_calls(&mut self, active: Option<usize>, blocks: &mut BlockWriter) {
+        for (position, call) in self.calls.iter_mut().enumerate() {
+            if let Some(block) = call.block
+                && active != Some(position)
+                && !call.is_ended
+                && call.arguments.is_complete()
+            {
+                call.is_ended = true;
+                blocks.out.push_back(Delta::ToolEnd { block });
+            }
+        }
     }
 
     /// Adds the id and name of a fragment. Some servers repeat both.
@@ -140,7 +197,7 @@ impl ToolCalls {
             id.clone_into(&mut call.id);
             call.has_emitted_data = false;
         }
-        if call.block.is_none() && !name.is_empty() && call.name != name {
+        if !call.is_named && !name.is_empty() && call.name != name {
             bytes += name.len();
             call.name.push_str(name);
             self.awaiting_name = Some(position);
@@ -193,7 +250,14 @@ impl ToolCalls {
         fragment: String,
         blocks: &mut BlockWriter,
     ) -> DecodeResult {
-        self.calls[position].has_arguments = true;
+        let call = &mut self.calls[position];
+        if call.is_ended {
+            // White space after an object changes nothing; anything else has no place any more.
+            let is_blank = fragment.bytes().all(|byte| byte.is_ascii_whitespace());
+            return is_blank.then_some(()).ok_or_else(ModelError::malformed);
+        }
+        call.has_arguments = true;
+        call.arguments.push(&fragment);
         if self.awaiting_name == Some(position) {
             self.emit_awaiting_name(blocks);
         }
@@ -202,7 +266,13 @@ impl ToolCalls {
             Some(block) => blocks.out.push_back(Delta::ToolInput { block, fragment }),
             None => {
                 call.early_arguments.push_str(&fragment);
-                self.count_buffered(fragment.len())?;
+                if call.is_named && self.buffered_bytes + fragment.len() > BUFFERED_BYTES_MAX {
+                    // A lower index is not waited for any longer.
+                    self.next_index = u64::MAX;
+                    self.emit_ready(blocks);
+                } else {
+                    self.count_buffered(fragment.len())?;
+                }
             }
         }
         Ok(())
@@ -216,11 +286,36 @@ impl ToolCalls {
         Ok(())
     }
 
-    /// Emits the call whose name was incomplete: something else follows now.
+    /// Completes the name of the call that waits for it, since something else follows now, and emits
+    /// the call unless it waits for a lower index.
     pub(super) fn emit_awaiting_name(&mut self, blocks: &mut BlockWriter) {
-        let Some(position) = self.awaiting_name.take() else {
-            return;
-        };
+        if let Some(position) = self.awaiting_name.take() {
+            self.calls[position].is_named = true;
+            self.emit_ready(blocks);
+        }
+    }
+
+    /// Emits the calls that wait for nothing, in the order of their indices. A call without an index
+    /// waits for its name alone.
+    fn emit_ready(&mut self, blocks: &mut BlockWriter) {
+        let calls = self.calls.iter().enumerate();
+        let mut waiting: Vec<usize> = calls
+            .filter(|(_, call)| call.block.is_none())
+            .map(|(position, _)| position)
+            .collect();
+        waiting.sort_by_key(|position| self.calls[*position].index);
+        for position in waiting {
+            let call = &self.calls[position];
+            match (call.index, call.is_named) {
+                (None, false) => {}
+                (Some(index), true) if index > self.next_index => return,
+                (Some(_), false) => return,
+                (None | Some(_), true) => self.emit_call(position, blocks),
+            }
+        }
+    }
+
+    fn emit_call(&mut self, position: usize, blocks: &mut BlockWriter) {
         let call = &mut self.calls[position];
         let block = blocks.open();
         call.block = Some(block);
@@ -244,13 +339,19 @@ impl ToolCalls {
         blocks: &mut BlockWriter,
     ) -> DecodeResult {
         self.emit_awaiting_name(blocks);
-        for call in &self.calls {
+        let is_unnamed = |call: &PendingCall| call.has_arguments && !call.is_named;
+        if self.calls.iter().any(is_unnamed) && !ending.is_cut_short() {
+            return Err(LlmErrorClass::Provider.into());
+        }
+        self.calls.retain(|call| call.is_named);
+        self.next_index = u64::MAX;
+        self.emit_ready(blocks);
+        self.calls.sort_by_key(|call| call.block);
+        for call in self.calls.iter_mut().filter(|call| !call.is_ended) {
             match call.block {
                 Some(block) if call.has_arguments || !ending.is_cut_short() => {
+                    call.is_ended = true;
                     blocks.out.push_back(Delta::ToolEnd { block });
-                }
-                None if call.has_arguments && !ending.is_cut_short() => {
-                    return Err(LlmErrorClass::Provider.into());
                 }
                 Some(_) | None => {}
             }

@@ -167,7 +167,8 @@ impl ResponsesDecoder {
         };
         self.last = self.order.add(index.map(u64::from), state)?;
         if kind == ItemKind::Call {
-            self.order.finish(self.last)?;
+            // The next item may follow as soon as this one has its first delta: its number.
+            self.order.set_complete(self.last);
         }
         Ok(self.last)
     }

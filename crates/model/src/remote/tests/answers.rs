@@ -169,14 +169,15 @@ async fn failed_call_reports_usage_and_cost() {
     };
     let transport_error = transient(LlmErrorClass::Transport);
     let steps = || vec![head(), chunk("data: read 60\ndata: say a\n\n"), end()];
-    let expected = [text("a"), usage_delta(0.0), transport_error.clone()];
+    // It is told as soon as it is known: who stops the call has no later number.
+    let expected = [usage_delta(0.0), text("a"), transport_error.clone()];
     assert_eq!(collect_steps(steps(), NO_TIMEOUT).await, expected);
     // The cost is computed as for a complete answer, also for a vendor's own error.
     let failing = vec![head(), chunk("data: read 60\ndata: fail\n\n"), end()];
     for (steps, expected) in [
         (
             steps(),
-            vec![text("a"), usage_delta(100.0), transport_error.clone()],
+            vec![usage_delta(100.0), text("a"), transport_error.clone()],
         ),
         (
             failing,
@@ -203,9 +204,10 @@ async fn failed_call_reports_usage_and_cost() {
         collect_steps(steps, NO_TIMEOUT).await,
         [text("a"), transport_error]
     );
-    // A complete answer reports its usage once.
+    // The usage of a complete answer is that of its end.
     let steps = vec![head(), chunk("data: read 60\n\ndata: stop\n\n"), end()];
-    assert_eq!(collect_steps(steps, NO_TIMEOUT).await, [stop(0.0)]);
+    let expected = [usage_delta(0.0), stop(0.0)];
+    assert_eq!(collect_steps(steps, NO_TIMEOUT).await, expected);
 }
 
 #[tokio::test]

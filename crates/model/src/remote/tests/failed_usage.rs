@@ -37,11 +37,11 @@ async fn failure_of(
     let remote = RemoteProvider::new("local", dialect, transport, params, NO_TIMEOUT, None);
     let mut items = collect(&remote).await;
     let error = items.pop().expect("an end").expect_err("it failed");
-    let usage_delta = items.pop().and_then(|last| match last {
+    let usage = |item| match item {
         Ok(Delta::PartialUsage { usage }) => Some(usage),
         _ => None,
-    });
-    (usage_delta, error)
+    };
+    (items.into_iter().rev().find_map(usage), error)
 }
 
 fn usage(input_tokens: u64, output_tokens: u64) -> Option<TokenUsage> {

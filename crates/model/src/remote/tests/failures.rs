@@ -243,7 +243,8 @@ fn failure_log_names_the_provider_and_hides_content() {
         }
     }
     assert!(warnings[0].contains("status=429"), "{}", warnings[0]);
-    for word in [KEY, "said-secret", "hello", "/v1/say"] {
+    assert!(warnings[0].contains("/v1/say\""), "{}", warnings[0]);
+    for word in [KEY, "said-secret", "hello"] {
         let line = log.lines().find(|line| line.contains(word));
         assert_eq!(line, None, "{word}");
     }
@@ -351,5 +352,32 @@ async fn connect_timeout_has_its_own_location() {
     assert_eq!(
         (error.class, error.location),
         (LlmErrorClass::Timeout, "connect")
+    );
+}
+
+#[tokio::test]
+async fn error_has_what_the_provider_said_without_keys_and_quotations() {
+    let body = json!({"error": {
+        "type": "invalid_request_error",
+        "code": "model_not_found",
+        "message": format!("The model `gpt-9` does not exist for {KEY}: \"{}\"", "hello ".repeat(20)),
+    }});
+    let mut results = error_response("400 No", &body.to_string()).await;
+    let error = results.remove(0).expect_err("it is refused");
+    let fault = error.fault.expect("a fault");
+    assert_eq!(
+        (fault.provider.as_str(), fault.status),
+        ("local", Some(400))
+    );
+    assert_eq!(fault.model, "local:big:8b");
+    assert!(fault.url.starts_with("http://127.0.0.1:"), "{}", fault.url);
+    assert!(fault.url.ends_with("/v1/say"), "{}", fault.url);
+    assert_eq!(
+        (fault.said.kind.as_str(), fault.said.code.as_str()),
+        ("invalid_request_error", "model_not_found")
+    );
+    assert_eq!(
+        fault.said.message,
+        "The model `gpt-9` does not exist for ***: \"***\""
     );
 }

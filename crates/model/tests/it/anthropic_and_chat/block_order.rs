@@ -78,3 +78,33 @@ fn empty_block_and_gap_in_indices_are_waited_for() {
         ["0 text a", "1 text b", "2 text c"]
     );
 }
+
+// S3-065
+#[test]
+fn calls_out_of_order_are_emitted_in_the_order_of_their_indices() {
+    let call = |index: u64, name: &str| {
+        let block = json!({"type": "tool_use", "id": name, "name": name, "input": {}});
+        [start(index, block), input(index, "{}"), stop(index)]
+    };
+    let events = [call(1, "u"), call(0, "t")].concat();
+    let told = lines_so_far(&AnthropicDialect, &events);
+    let starts: Vec<_> = told.iter().filter(|line| line.contains(" tool ")).collect();
+    assert_eq!(starts, ["0 tool t t", "1 tool u u"]);
+}
+
+/// The server may count from 1: the second block is evidence enough not to hold back the answer.
+#[test]
+fn block_that_starts_after_two_later_ones_comes_last() {
+    let events = [
+        text(1, "b"),
+        stop(1),
+        text(2, "c"),
+        stop(2),
+        text(0, "a"),
+        stop(0),
+    ];
+    assert_eq!(
+        lines_so_far(&AnthropicDialect, &events),
+        ["0 text b", "1 text c", "2 text a"]
+    );
+}

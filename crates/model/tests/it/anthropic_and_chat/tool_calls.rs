@@ -1,12 +1,13 @@
 //! Tool calls in Chat Completions streams, which servers identify carelessly. Indices, ids and
 //! names may be missing, late or repeated.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnwire_event::code::LlmErrorClass;
 use turnwire_model::dialect::openai_chat::OpenAiChatDialect;
 
 use crate::anthropic_and_chat::openai_chat::{NO_USAGE, answer, calls, chunk};
 use crate::anthropic_and_chat::support::{OPENAI_CHAT, decode, fixture, lines};
+use crate::decoded::lines_so_far;
 
 fn emitted(name: &str) -> Vec<String> {
     lines(decode(&OpenAiChatDialect, fixture(OPENAI_CHAT, name)))
@@ -27,10 +28,10 @@ fn chat_interleaved_calls_are_separated() {
             r#"1 input {"zone":"#,
             r#"1 input "UTC""#,
             r#"0 input :"Paris"}"#,
-            "1 input }",
-            "2 text Wait.",
             "0 end",
+            "1 input }",
             "1 end",
+            "2 text Wait.",
             "stop ToolUse 1+2=3 reasoning 0 cached 0",
         ]
     );
@@ -46,13 +47,13 @@ fn chat_unstreamed_arguments_are_one_fragment_or_none() {
             "0 tool get_weather call_a",
             r#"0 keep {"id":"call_a"}"#,
             r#"0 input {"city":"Paris"}"#,
+            "0 end",
             "1 tool get_time call_b",
             r#"1 keep {"id":"call_b"}"#,
             r#"1 input {"zone":"UTC"}"#,
+            "1 end",
             "2 tool ping call_c",
             r#"2 keep {"id":"call_c"}"#,
-            "0 end",
-            "1 end",
             "2 end",
             "stop ToolUse 0+0=0 reasoning 0 cached 0",
         ],
@@ -99,9 +100,9 @@ fn fragment_without_index_or_id_joins_the_last_call() {
             "0 input {",
             "0 input \"x\":",
             "0 input 1}",
+            "0 end",
             "1 tool u b",
             r#"1 keep {"id":"b"}"#,
-            "1 input {}",
         ]
     );
     let late_name = [
@@ -114,9 +115,9 @@ fn fragment_without_index_or_id_joins_the_last_call() {
         [
             "0 tool t 12",
             r#"0 keep {"id":"12"}"#,
-            "0 input {",
-            "0 input }",
-            "0 end"
+            "0 input {}",
+            "0 end",
+            "stop ToolUse 0+0=0 reasoning 0 cached 0",
         ],
         "arguments may come before the name, and ids as numbers"
     );
@@ -141,14 +142,14 @@ fn calls_with_equal_indices_are_separated_by_id_or_name() {
         calls(json!([{"index": 0, "id": "a", "function": {"name": "t", "arguments": "{}"}}])),
         calls(json!([{"index": 0, "id": "b", "function": {"name": "t", "arguments": "{}"}}])),
     ];
-    assert_eq!(lines(answer(&same_index, "stop"))[3], "1 tool t b");
+    assert_eq!(lines(answer(&same_index, "stop"))[4], "1 tool t b");
     let without_ids = [
         calls(json!([{"function": {"name": "t", "arguments": "{}"}}])),
         calls(json!([{"function": {"name": "u", "arguments": "{}"}}])),
     ];
     assert_eq!(
         lines(answer(&without_ids, "stop"))[..4],
-        ["0 tool t -", "0 input {}", "1 tool u -", "1 input {}"]
+        ["0 tool t -", "0 input {}", "0 end", "1 tool u -"]
     );
     let repeats_the_name = [
         calls(json!([{"index": 0, "id": "a", "function": {"name": "t"}}])),
@@ -200,9 +201,9 @@ fn chat_call_truncated_before_its_input_stays_open() {
     assert_eq!(
         emitted[3..],
         [
+            "0 end".to_owned(),
             "1 tool u b".to_owned(),
             r#"1 keep {"id":"b"}"#.to_owned(),
-            "0 end".to_owned(),
             format!("stop MaxTokens {NO_USAGE}"),
         ]
     );
@@ -233,4 +234,71 @@ fn calls_and_their_buffers_are_bounded() {
         answer(&long_name, "stop").1,
         Some(LlmErrorClass::Provider.into())
     );
+}
+
+// S3-065
+#[test]
+fn chat_calls_are_emitted_in_the_order_of_their_indices() {
+    let second = |arguments: &str| {
+        calls(json!([{"index": 1, "id": "b", "function": {"name": "u", "arguments": arguments}}]))
+    };
+    let chunks = [
+        second("{\"x\":"),
+        calls(json!([{"index": 1, "function": {"arguments": "2}"}}])),
+        calls(json!([{"index": 0, "id": "a", "function": {"name": "t", "arguments": ""}}])),
+        calls(json!([{"index": 0, "function": {"arguments": "{}"}}])),
+    ];
+    let expected = [
+        "0 tool t a",
+        r#"0 keep {"id":"a"}"#,
+        "1 tool u b",
+        r#"1 keep {"id":"b"}"#,
+        r#"1 input {"x":2}"#,
+        "0 input {}",
+        "0 end",
+        "1 end",
+    ];
+    assert_eq!(lines(answer(&chunks, "tool_calls"))[..8], expected);
+}
+
+// S3-065
+#[test]
+fn calls_numbered_from_1_wait_only_for_the_second() {
+    let call = |index: u64, name: &str| {
+        let function = json!({"name": name, "arguments": "{}"});
+        calls(json!([{"index": index, "id": name, "function": function}]))
+    };
+    let chunks = [call(1, "a"), call(2, "b")];
+    let told = |chunks: &[String]| {
+        let events: Vec<Value> = chunks
+            .iter()
+            .map(|chunk| serde_json::from_str(chunk).expect("JSON"))
+            .collect();
+        lines_so_far(&OpenAiChatDialect, &events)
+    };
+    assert_eq!(told(&chunks[..1]).len(), 0, "0 may still come");
+    assert_eq!(
+        told(&chunks)[..3],
+        ["0 tool a a", r#"0 keep {"id":"a"}"#, "0 input {}"]
+    );
+}
+
+#[test]
+fn call_ends_when_something_else_follows_its_complete_arguments() {
+    let first = |arguments: &str| {
+        calls(json!([{"index": 0, "id": "a", "function": {"name": "t", "arguments": arguments}}]))
+    };
+    let late = calls(json!([{"index": 0, "function": {"arguments": "\n"}}]));
+    let chunks = [first("{}"), chunk(json!({"content": "Wait."})), late];
+    assert_eq!(
+        lines(answer(&chunks, "tool_calls"))[2..5],
+        ["0 input {}", "0 end", "1 text Wait."]
+    );
+    let more = calls(json!([{"index": 0, "function": {"arguments": "{\"x\":1}"}}]));
+    let chunks = [first("{}"), chunk(json!({"content": "Wait."})), more];
+    let (_, error) = answer(&chunks, "tool_calls");
+    assert!(error.is_some(), "arguments after the end of their call");
+    let open = [first("{"), chunk(json!({"content": "Wait."}))];
+    let open = lines(answer(&open, "tool_calls"));
+    assert_eq!(open[3..5], ["1 text Wait.", "0 end"], "not yet complete");
 }

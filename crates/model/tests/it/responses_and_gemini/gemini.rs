@@ -44,8 +44,8 @@ fn gemini_conversation_is_decoded() {
             "0 text ße 🚢",
             "0 text …",
             "1 tool get_weather fn_one",
-            r#"1 input {"city": "Köln", "unit": "celsius"}"#,
             r#"1 keep {"id":"fn_one","thoughtSignature":"c2lnbmVkIG9uZQ=="}"#,
+            r#"1 input {"city": "Köln", "unit": "celsius"}"#,
             "1 end",
             "stop ToolUse 64+31=95 reasoning 0 cached 24",
         ]
@@ -63,12 +63,12 @@ fn gemini_thoughts_and_parallel_calls_are_decoded() {
             "1 text I look ",
             "1 text at both.",
             "2 tool get_weather fn_a",
-            r#"2 input {"city": "Paris"}"#,
             r#"2 keep {"id":"fn_a","thoughtSignature":"c2lnIGE="}"#,
+            r#"2 input {"city": "Paris"}"#,
             "2 end",
             "3 tool get_weather fn_b",
-            r#"3 input {"city": "Rome"}"#,
             r#"3 keep {"id":"fn_b"}"#,
+            r#"3 input {"city": "Rome"}"#,
             "3 end",
             "stop ToolUse 120+80=200 reasoning 48 cached 64",
         ]
@@ -250,4 +250,61 @@ fn gemini_frames_after_the_end_are_ignored() {
         &[end.to_string(), later_frame, "{".to_owned()],
     );
     assert_eq!(lines(emitted), ["stop EndTurn 1+0=1 reasoning 0 cached 0"]);
+}
+
+// S3-064
+#[test]
+fn gemini_call_in_parts_is_one_input() {
+    let call = |call: Value| frame(json!([{"functionCall": call}]), None);
+    let frames = [
+        call(json!({"name": "get_weather", "id": "fn_a", "willContinue": true})),
+        frame(
+            json!([{"text": ""}, {}, {"text": "", "thought": true}]),
+            None,
+        ),
+        call(
+            json!({"partialArgs": [{"jsonPath": "$.city", "stringValue": "New ", "willContinue": true}], "willContinue": true}),
+        ),
+        call(
+            json!({"partialArgs": [{"jsonPath": "$.city", "stringValue": "York"}, {"jsonPath": "$.days", "numberValue": 3}], "willContinue": true}),
+        ),
+        call(json!({})),
+        call(json!({"name": "now", "willContinue": true})),
+        call(
+            json!({"name": "later", "args": {"day": 1}, "partialArgs": [{"jsonPath": "$.hour", "numberValue": 7}]}),
+        ),
+        frame(json!([]), Some("STOP")),
+    ];
+    assert_eq!(
+        lines(steps(&GeminiDialect, &frames))[..10],
+        [
+            "0 tool get_weather fn_a",
+            r#"0 keep {"id":"fn_a"}"#,
+            r#"0 input {"city":"New York","days":3}"#,
+            "0 end",
+            "1 tool now -",
+            "1 input {}",
+            "1 end",
+            "2 tool later -",
+            r#"2 input {"day":1,"hour":7}"#,
+            "2 end",
+        ]
+    );
+}
+
+#[test]
+fn gemini_sources_are_the_last_text() {
+    let source = json!({"uri": "https://a.example/x", "title": "A\nbook", "license": "MIT"});
+    let mut last: Value =
+        serde_json::from_str(&frame(json!([{"text": "Quoted."}]), Some("STOP"))).expect("a frame");
+    let other = json!({"startIndex": 2, "uri": "https://b.example"});
+    last["candidates"][0]["citationMetadata"] =
+        json!({"citationSources": [source, source, other, {"endIndex": 4}]});
+    assert_eq!(
+        lines(steps(&GeminiDialect, &[last.to_string()]))[..2],
+        [
+            "0 text Quoted.",
+            "1 text \n\n[1] Abook https://a.example/x (MIT)\n[2] https://b.example"
+        ]
+    );
 }

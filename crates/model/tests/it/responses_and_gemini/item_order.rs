@@ -75,3 +75,23 @@ fn empty_item_and_gap_in_indices_are_waited_for() {
         ["0 text a"]
     );
 }
+
+// S3-065
+#[test]
+fn calls_out_of_order_are_emitted_in_the_order_of_their_indices() {
+    let call = |index: u32, name: &str| {
+        let item = json!({"type": "function_call", "id": name, "call_id": name, "name": name});
+        let mut done = item.clone();
+        done["arguments"] = "{}".into();
+        let arguments = "response.function_call_arguments.delta";
+        [
+            json!({"type": "response.output_item.added", "output_index": index, "item": item}),
+            json!({"type": arguments, "output_index": index, "item_id": name, "delta": "{}"}),
+            json!({"type": "response.output_item.done", "output_index": index, "item": done}),
+        ]
+    };
+    let events = [call(1, "u"), call(0, "t")].concat();
+    let told = lines_so_far(&OpenAiResponsesDialect, &events);
+    let starts: Vec<_> = told.iter().filter(|line| line.contains(" tool ")).collect();
+    assert_eq!(starts, ["0 tool t t", "1 tool u u"]);
+}

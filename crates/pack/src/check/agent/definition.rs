@@ -4,9 +4,11 @@ use crate::check::manifest::CheckedManifest;
 use crate::check::model::name::{self, DEFAULT};
 use crate::check::report::{FileReport, text_of, value_or, values, word};
 use crate::finding::KnownNames;
-use crate::pack::agent::{AgentDefinition, AgentKind, HistoryLimits, SubAgentRef};
+use crate::pack::agent::{AgentDefinition, AgentKind, HistoryLimits, PromptBlockRef, SubAgentRef};
 use crate::pack::tool::{ASK_PREFIX, SERVER_PREFIX};
-use crate::source::agent::{AgentSource, CommonFields, OrchestratorSource, WorkerSource};
+use crate::source::agent::{
+    AgentSource, CommonFields, OrchestratorSource, PromptBlockSource, WorkerSource,
+};
 use crate::source::form::ShortOrLong;
 use crate::text::wording::{did_you_mean, one_line, quoted_list};
 use crate::yaml::{Located, TextPosition};
@@ -126,7 +128,7 @@ fn common(
         kind,
         description: text_of(fields.description),
         model: model(report, fields.model, context),
-        prompt_blocks: prompt_blocks(report, fields.prompt_blocks, context.prompts),
+        prompt_blocks: prompt_blocks(report, fields.prompt_blocks, context),
         tools: values(fields.tools),
         timeout_ms: match kind {
             AgentKind::Orchestrator | AgentKind::Worker => TIMEOUT_MS,
@@ -163,11 +165,35 @@ fn model(
 
 fn prompt_blocks(
     report: &mut FileReport<'_>,
-    blocks: &[Located<String>],
-    known: &KnownNames,
-) -> Vec<String> {
-    report.check_unique(blocks, "prompt_blocks");
-    for block in blocks.iter().filter(|block| known.lacks(&block.value)) {
+    blocks: &[Located<ShortOrLong<String, PromptBlockSource>>],
+    context: &DefinitionContext<'_>,
+) -> Vec<PromptBlockRef> {
+    let known = context.prompts;
+    let flags = context.manifest.known_flags();
+    let mut names = Vec::with_capacity(blocks.len());
+    let mut references = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let (name, flag, unless) = match &block.value {
+            ShortOrLong::Short(name) => {
+                let (value, position) = (name.clone(), block.position);
+                (Some(Located { value, position }), None, None)
+            }
+            ShortOrLong::Long(long) => (long.id.clone(), long.flag.as_ref(), long.unless.as_ref()),
+        };
+        for flag in flag.into_iter().chain(unless) {
+            report.unknown(flag, "flag", &flags);
+        }
+        // A missing name is reported by the schema.
+        let Some(name) = name else { continue };
+        references.push(PromptBlockRef {
+            name: name.value.clone(),
+            flag: flag.map(|flag| flag.value.clone()),
+            unless: unless.map(|flag| flag.value.clone()),
+        });
+        names.push(name);
+    }
+    report.check_unique(&names, "prompt_blocks");
+    for block in names.iter().filter(|block| known.lacks(&block.value)) {
         let name = one_line(&block.value);
         let message = format!("unknown prompt block `{name}`");
         let mut instead = format!("its text in prompts/{name}.md");
@@ -177,7 +203,7 @@ fn prompt_blocks(
         let (message, instead) = did_you_mean(message, &block.value, known.iter(), instead);
         report.error(block.position, message, instead);
     }
-    values(blocks)
+    references
 }
 
 fn check_tools(

@@ -25,6 +25,8 @@ pub(crate) struct AgentFile<'a> {
     pub(crate) aliases: &'a [Located<String>],
     /// Empty for a worker.
     pub(crate) emits: &'a [Located<String>],
+    /// True if the file says how long the agent may take.
+    pub(crate) has_timeout: bool,
     pub(crate) definition: AgentDefinition,
 }
 

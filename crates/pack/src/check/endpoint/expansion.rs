@@ -114,7 +114,13 @@ pub(crate) fn command(
 ) -> Vec<String> {
     let mut command = Vec::new();
     for (at, word) in words.value.iter().enumerate() {
-        let filled = expand(report, word, vars).unwrap_or_else(|| "x".to_owned());
+        let Some(filled) = expand(report, word, vars) else {
+            if let Some(known) = known {
+                check_fields(report, word, &without_variables(&word.value), known);
+            }
+            command.push(String::new());
+            continue;
+        };
         let has_field = fields(&without_variables(&word.value)).next().is_some();
         if filled.contains('\0') || filled.len() > WORD_BYTES_MAX {
             let message = "this cannot be a word of a command";

@@ -48,13 +48,13 @@ fn orchestrator_fields_are_required() {
                 "",
             ),
             &[
-                "orchestrator.yaml:1:1: error: `prompt_blocks` is missing; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`)",
+                "orchestrator.yaml:1:1: error: `prompt_blocks` is missing; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`, or `{id, flag}`)",
             ],
         ),
         (
             Swap("orchestrator.yaml", "[persona, format]", "[]"),
             &[
-                "orchestrator.yaml:6:16: error: `prompt_blocks` is empty; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`)",
+                "orchestrator.yaml:6:16: error: `prompt_blocks` is empty; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`, or `{id, flag}`)",
             ],
         ),
         (
@@ -130,6 +130,7 @@ fn invalid_id_is_reported_with_a_repair() {
     ]);
 }
 
+//
 #[test]
 fn unknown_names_are_reported_with_the_closest() {
     table(&[
@@ -231,7 +232,7 @@ fn sub_agent_that_calls_agents_is_refused() {
     ]);
 }
 
-// S1-113
+// S1-113, D-17
 #[test]
 fn sub_agent_without_on_cancel_is_refused() {
     table(&[
@@ -385,11 +386,13 @@ fn unlisted_sub_agent_is_a_warning() {
             "sub_agents: [shop]",
         ),
         &[
+            "pack.yaml:9:3: warning: nothing in the pack uses the flag `ai_assistant_some`; write: its name in overrides.yaml, `sub_agents` or `prompt_blocks`, no entry, or a flag of the platform: `ai_assistant_axis2_terminal`, `ai_assistant_wire_v04`",
             "verticals/points/agent.yaml:1:1: warning: nobody asks `points`: orchestrator.yaml does not list it; write: `points` in `sub_agents` of orchestrator.yaml",
         ],
     )]);
 }
 
+//
 #[test]
 fn unsupported_on_cancel_is_refused() {
     table(&[(
@@ -402,4 +405,31 @@ fn unsupported_on_cancel_is_refused() {
             "verticals/shop/agent.yaml:11:12: error: unknown on_cancel `custom`; write: `on_cancel: discard`",
         ],
     )]);
+}
+
+#[test]
+fn agent_with_less_time_than_its_tool_is_refused() {
+    let shop = "verticals/shop/agent.yaml";
+    let words = |level: &str, tool_ms: u64, agent_ms: u64| {
+        format!(
+            "{shop}:9:9: {level}: `search_offers` may take {tool_ms} ms, and `shop` has {agent_ms} ms for all that it does; write: `timeout_ms: {tool_ms}` or more here, or a `timeout_ms` of the tool of at most {agent_ms}"
+        )
+    };
+    let status = "    status: searching_offers\n";
+    let written = format!("{status}    timeout_ms: 8000\n");
+    // The tool's own timeout, and that of its service.
+    let short = |ms: &'static str| Swap(shop, "timeout_ms: 15000", ms);
+    let own = Swap("tools.yaml", status, &written);
+    let expected = [words("error", 8_000, 7_999)];
+    assert_eq!(reported(&[own, short("timeout_ms: 7999")]), expected);
+    let own = Swap("tools.yaml", status, &written);
+    assert_eq!(reported(&[own, short("timeout_ms: 8000")]), [""; 0]);
+    let expected = [words("warning", 10_000, 7_999)];
+    assert_eq!(reported(&[short("timeout_ms: 7999")]), expected);
+    // The limit of the pack is the agent's too.
+    let limit = "sub_agent_timeout_ms: 7000";
+    let limit = Swap("pack.yaml", "sub_agent_timeout_ms: 20000", limit);
+    let without = Swap(shop, "timeout_ms: 15000\n", "");
+    let expected = [words("warning", 10_000, 7_000)];
+    assert_eq!(reported(&[limit, without]), expected);
 }

@@ -80,6 +80,7 @@ fn bad_prompts_and_unread_files_are_reported() {
             Write("routing.yaml", "a: b"),
             &[
                 "routing.yaml:1:1: error: unknown field `a`; write: one of `version`, `rules`, `default`",
+                "routing.yaml:1:1: warning: no rule and no default: nothing is routed; write: `default: {use: …}`, or no routing.yaml",
             ],
         ),
         (

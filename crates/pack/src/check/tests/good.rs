@@ -11,6 +11,17 @@ fn good() -> Pack {
     report.pack.expect("the good pack has no findings")
 }
 
+// D-23
+#[test]
+fn fan_out_cap_is_three_unless_set() {
+    for (cap, expected) in [("", 3), ("fan_out: {cap: 5}\n", 5)] {
+        let edit = Swap("pack.yaml", "fan_out: {cap: 3}\n", cap);
+        let pack = check(&files(&[edit]), &vars).pack.expect("a good pack");
+        assert_eq!(pack.cap, expected);
+    }
+}
+
+// D-24, R-18
 #[test]
 fn good_pack_is_fully_resolved() {
     let pack = good();
@@ -46,6 +57,7 @@ fn good_pack_is_fully_resolved() {
     assert_eq!(schema["type"], "object");
     let render = pack.tool("render_offer_list").expect("a tool");
     let kind = ToolKind::Render {
+        model_items: false,
         data_type: "offer_list".to_owned(),
         shape: RenderShape::List,
     };
@@ -57,7 +69,7 @@ fn good_pack_is_fully_resolved() {
     );
 }
 
-// S1-064
+// S1-064, C-40
 #[test]
 fn registry_merges_fragments_with_their_owner() {
     let pack = good();
@@ -100,6 +112,10 @@ fn override_alias_covers_several_event_types() {
             suppress(EventType::ToolCalled),
             suppress(EventType::ToolCompleted),
             suppress(EventType::ToolFailed),
+            RenderOverride {
+                flag: "ai_assistant_few".to_owned(),
+                ..suppress(EventType::ComponentRendered)
+            },
         ]
     );
 }

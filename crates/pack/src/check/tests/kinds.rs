@@ -99,7 +99,7 @@ description: Finds out.
 model: big
 prompt_blocks: [shop]
 tools: [clock, research, count_words, "mcp:search"]
-timeout_ms: 60000
+timeout_ms: 600000
 "#;
 
 /// The good pack with a tool of every kind.
@@ -116,6 +116,11 @@ fn base<'a>() -> Vec<Change<'a>> {
             "verticals/shop/agent.yaml",
             "tools: [search_offers,",
             "tools: [read_notes, search_offers,",
+        ),
+        Swap(
+            "verticals/shop/agent.yaml",
+            "timeout_ms: 15000",
+            "timeout_ms: 60000",
         ),
         Swap(
             "connectors.yaml",

@@ -118,7 +118,7 @@ fn malformed_model_is_refused() {
     ]);
 }
 
-// S1-060
+// S1-060, S1-122, R-26
 #[test]
 fn flag_without_the_prefix_is_refused() {
     table(&[
@@ -126,6 +126,17 @@ fn flag_without_the_prefix_is_refused() {
             Swap("pack.yaml", "ai_assistant_few:", "few:"),
             &[
                 "pack.yaml:10:3: error: `few` is not a valid name in `flags`; write: `ai_assistant_few` (`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all)",
+            ],
+        ),
+        // The path of XML prompts and its flag do not exist.
+        (
+            Swap(
+                "pack.yaml",
+                "ai_assistant_few:",
+                "consumer_agent_xml_prompt:",
+            ),
+            &[
+                "pack.yaml:10:3: error: `consumer_agent_xml_prompt` is not a valid name in `flags`; write: `ai_assistant_consumer_agent_xml_prompt` (`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all)",
             ],
         ),
         (
@@ -181,4 +192,89 @@ fn misspelt_flag_is_not_suggested_elsewhere() {
             "pack.yaml:8:3: error: `batch` is not a valid name in `flags`; write: `ai_assistant_batch` (`ai_assistant_`, then a to z, 0 to 9 and _, at most 48 characters in all)",
         ],
     )]);
+}
+
+#[test]
+fn misspelt_flag_of_the_platform_is_refused() {
+    table(&[
+        (
+            Swap(
+                "pack.yaml",
+                "flags:\n",
+                "flags:\n  ai_assistant_wire_v4: true\n",
+            ),
+            &[
+                "pack.yaml:8:3: error: nothing in the pack uses the flag `ai_assistant_wire_v4`, did you mean `ai_assistant_wire_v04`?",
+            ],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "flags:\n",
+                "flags:\n  ai_assistant_axis2_terminate: {share: 0.5}\n",
+            ),
+            &[
+                "pack.yaml:8:3: error: nothing in the pack uses the flag `ai_assistant_axis2_terminate`, did you mean `ai_assistant_axis2_terminal`?",
+            ],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "flags:\n",
+                "flags:\n  ai_assistant_wire_v04: true\n  ai_assistant_axis2_terminal: false\n",
+            ),
+            &[],
+        ),
+        (
+            Swap(
+                "pack.yaml",
+                "flags:\n",
+                "flags:\n  ai_assistant_teleport: true\n",
+            ),
+            &[
+                "pack.yaml:8:3: warning: nothing in the pack uses the flag `ai_assistant_teleport`; write: its name in overrides.yaml, `sub_agents` or `prompt_blocks`, no entry, or a flag of the platform: `ai_assistant_axis2_terminal`, `ai_assistant_wire_v04`",
+            ],
+        ),
+    ]);
+}
+
+#[test]
+fn flag_of_a_prompt_block_is_used() {
+    for block in [
+        "{id: persona, flag: ai_assistant_wire_v05}",
+        "{id: persona, unless: ai_assistant_wire_v05}",
+    ] {
+        let blocks = format!("prompt_blocks: [{block}, format]");
+        let changes = [
+            Swap(
+                "pack.yaml",
+                "flags:\n",
+                "flags:\n  ai_assistant_wire_v05: true\n",
+            ),
+            Swap(
+                "orchestrator.yaml",
+                "prompt_blocks: [persona, format]",
+                &blocks,
+            ),
+        ];
+        assert_eq!(reported(&changes), [""; 0], "{block}");
+    }
+}
+
+#[test]
+fn documents_list_the_flags_of_the_platform() {
+    let page = include_str!("../../../../../docs/packs.md");
+    let section = page
+        .split("## Flags and cohorts")
+        .nth(1)
+        .expect("a section");
+    let section = section.split("\n## ").next().expect("an end");
+    for flag in crate::pack::flag::PLATFORM_FLAGS {
+        assert!(section.contains(&format!("| `{flag}` |")), "{flag}");
+    }
+    let listed = section
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .count();
+    assert_eq!(listed, crate::pack::flag::PLATFORM_FLAGS.len());
 }

@@ -32,6 +32,7 @@ fn routing_rule_without_a_model_is_refused() {
         (
             Swap(FILE, "    use: big", "    model: big"),
             &[
+                "routing.yaml:7:5: error: `use` is missing; write: `use: …` (the model: `provider:model`, or a name of `models` in pack.yaml)",
                 "routing.yaml:8:5: error: unknown field `model`; write: one of `name`, `when`, `use`, `fallback`",
             ],
         ),

@@ -36,7 +36,7 @@ fn unknown_field_suggests_the_closest_or_all() {
         (
             Swap("pack.yaml", "calls_max: 8", "colour: 8"),
             &[
-                "pack.yaml:6:39: error: unknown field `colour`; write: one of `sub_agent_timeout_ms`, `calls_max`, `tool_calls_max`, `turn_tokens_max`, `turn_cost_max_usd`, `workers_max`, `status_window_ms`, `watchdog_ms`, `prior_context_chars`",
+                "pack.yaml:6:39: error: unknown field `colour`; write: one of `sub_agent_timeout_ms`, `calls_max`, `tool_calls_max`, `turn_tokens_max`, `turn_cost_max_usd`, `workers_max`, `status_window_ms`, `watchdog_ms`, `prior_context_chars`, `component_bytes`",
             ],
         ),
         (
@@ -66,7 +66,8 @@ fn unknown_field_suggests_the_closest_or_all() {
         (
             Swap("tools.yaml", "    shape: list", "    form: list"),
             &[
-                "tools.yaml:11:5: error: unknown field `form`; write: one of `name`, `connector`, `description`, `input_schema`, `enricher_id`, `domain_type`, `data_type`, `shape`, `function`, `method`, `url`, `query`, `headers`, `max_bytes`, `redirects_max`, `command`, …",
+                "tools.yaml:9:5: error: `shape` is missing; write: `shape: list`",
+                "tools.yaml:11:5: error: unknown field `form`; write: one of `name`, `connector`, `description`, `input_schema`, `enricher_id`, `domain_type`, `data_type`, `shape`, `model_items`, `function`, `method`, `url`, `query`, `headers`, `max_bytes`, `redirects_max`, …",
             ],
         ),
         (
@@ -74,10 +75,46 @@ fn unknown_field_suggests_the_closest_or_all() {
             &["locales/en.yaml:1:63: error: unknown field `phrases`, did you mean `phrase`?"],
         ),
         (
-            Swap("overrides.yaml", "{policy: suppress}", "{render: suppress}"),
-            &["overrides.yaml:3:15: error: unknown field `render`, did you mean `render_key`?"],
+            Swap("overrides.yaml", "{policy: suppress}", "{polic: suppress}"),
+            &["overrides.yaml:3:15: error: unknown field `polic`, did you mean `policy`?"],
         ),
     ]);
+}
+
+#[test]
+fn unknown_field_hides_no_other_mistake() {
+    let changes = [
+        Swap(
+            "tools.yaml",
+            "    connector: ccs_rest\n",
+            "    connector: ccs_rst\n    colour: red\n",
+        ),
+        Swap("tools.yaml", "shape: list", "shap: grid"),
+        Swap(
+            "tools.yaml",
+            "function: clock",
+            "function: clok, timeout_ms: 0",
+        ),
+        Swap(
+            "orchestrator.yaml",
+            "tools: [note]",
+            "tools: [note, teleport]\nmood: good",
+        ),
+    ];
+    let all = "`name`, `connector`, `description`, `input_schema`, `enricher_id`, `domain_type`, `data_type`, `shape`, `model_items`, `function`, `method`, `url`, `query`, `headers`, `max_bytes`, `redirects_max`, …";
+    assert_eq!(
+        reported(&changes),
+        [
+            "orchestrator.yaml:8:15: error: unknown tool `teleport`; write: one of `search_offers`, `render_offer_list`, `clock`, `note`",
+            "orchestrator.yaml:9:1: error: unknown field `mood`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `sub_agents`, `deny_words`",
+            "tools.yaml:3:16: error: unknown connector `ccs_rst`, did you mean `ccs_rest`?",
+            &format!("tools.yaml:4:5: error: unknown field `colour`; write: one of {all}"),
+            "tools.yaml:12:5: error: unknown field `shap`, did you mean `shape`?",
+            "tools.yaml:12:11: error: unknown shape `grid`; write: one of `list`, `single`",
+            "tools.yaml:14:48: error: unknown function `clok`, did you mean `clock`?",
+            "tools.yaml:14:66: error: `timeout_ms` is 0; write: a number from 1 to 600000",
+        ]
+    );
 }
 
 #[test]

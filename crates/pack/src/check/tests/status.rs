@@ -186,7 +186,7 @@ fn duplicate_status_id_names_both_files() {
     ]);
 }
 
-// S1-068
+// S1-068, D-17
 #[test]
 fn emitted_status_must_be_registered_and_allowed() {
     table(&[

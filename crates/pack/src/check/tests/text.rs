@@ -42,7 +42,7 @@ fn override_of_a_fixed_event_type_is_refused() {
         (
             Swap("overrides.yaml", "tool_call:", "turn.completed:"),
             &[
-                "overrides.yaml:3:3: error: `turn.completed` cannot be overridden; write: a status id, or one of `text.delta`, `tool_call`, `data`, `component.rendered`, `error.reported`, `mcp.*`",
+                "overrides.yaml:3:3: error: `turn.completed` cannot be overridden; write: a status id, or one of `text`, `tool_call`, `data_loading`, `component`, `mcp_*`",
             ],
         ),
         (
@@ -54,10 +54,79 @@ fn override_of_a_fixed_event_type_is_refused() {
         (
             Swap("overrides.yaml", "tool_call:", "weather:"),
             &[
-                "overrides.yaml:3:3: error: unknown status id or event type `weather`; write: a status id, or one of `text.delta`, `tool_call`, `data`, `component.rendered`, `error.reported`, `mcp.*`",
+                "overrides.yaml:3:3: error: unknown status id or event type `weather`; write: a status id, or one of `text`, `tool_call`, `data_loading`, `component`, `mcp_*`",
             ],
         ),
     ]);
+}
+
+// S1-062
+#[test]
+fn override_key_is_the_name_of_a_frame() {
+    for (key, words) in [
+        ("text.delta", "is the name in the log, did you mean `text`?"),
+        (
+            "component.rendered",
+            "is the name in the log, did you mean `component`?",
+        ),
+        (
+            "tool.completed",
+            "is the name in the log, did you mean `tool_call`?",
+        ),
+        (
+            "mcp.session_started",
+            "is the name in the log, did you mean `mcp_session_start`?",
+        ),
+        (
+            "tool_completed",
+            "cannot be overridden: it is shown or hidden with its `tool_call`; write: `tool_call`, which covers both",
+        ),
+        (
+            "data_loaded",
+            "cannot be overridden: it is shown or hidden with its `data_loading`; write: `data_loading`, which covers both",
+        ),
+    ] {
+        let expected = format!("overrides.yaml:3:3: error: `{key}` {words}");
+        let key = format!("{key}:");
+        table(&[(Swap("overrides.yaml", "tool_call:", &key), &[&expected])]);
+    }
+    for key in [
+        "data_loading",
+        "component",
+        "mcp_*",
+        "mcp_list_tools_start",
+        "mcp_list_tools_completed",
+        "mcp_session_start",
+        "mcp_session_progress",
+    ] {
+        let key = format!("{key}:");
+        table(&[(Swap("overrides.yaml", "tool_call:", &key), &[])]);
+    }
+}
+
+// S1-050, S1-052
+#[test]
+fn error_and_parts_of_a_turn_cannot_be_overridden() {
+    let keys = "a status id, or one of `text`, `tool_call`, `data_loading`, `component`, `mcp_*`";
+    let error = "clients and their telemetry learn of a failure from it";
+    let message = "it is part of the message, which every client gets whole";
+    for (key, why) in [
+        ("error", format!(": {error}")),
+        ("error.reported", String::new()),
+        ("thinking", format!(": {message}")),
+        ("reasoning", format!(": {message}")),
+        ("episode", ": it belongs to the start of a turn".to_owned()),
+        ("usage", ": it belongs to the end of a turn".to_owned()),
+    ] {
+        for policy in ["suppress", "forward"] {
+            let line = format!("{key}: {{policy: {policy}}}");
+            let expected = format!(
+                "overrides.yaml:3:3: error: `{key}` cannot be overridden{why}; write: {keys}"
+            );
+            let written = "tool_call: {policy: suppress}";
+            table(&[(Swap("overrides.yaml", written, &line), &[&expected])]);
+        }
+    }
 }
 
 // S1-062
@@ -68,20 +137,20 @@ fn override_policy_must_suit_the_event_type() {
             Swap(
                 "overrides.yaml",
                 "tool_call: {policy: suppress}",
-                "text.delta: {policy: suppress}",
+                "text: {policy: suppress}",
             ),
             &[
-                "overrides.yaml:3:24: error: `text.delta` cannot have the policy `suppress`; write: one of `forward`, `batch`",
+                "overrides.yaml:3:18: error: `text` cannot have the policy `suppress`; write: one of `forward`, `batch`",
             ],
         ),
         (
             Swap(
                 "overrides.yaml",
                 "tool_call: {policy: suppress}",
-                "component.rendered: {policy: transform}",
+                "component: {policy: transform}",
             ),
             &[
-                "overrides.yaml:3:32: error: `component.rendered` cannot have the policy `transform`; write: one of `forward`, `suppress`",
+                "overrides.yaml:3:23: error: `component` cannot have the policy `transform`; write: one of `forward`, `suppress`",
             ],
         ),
         (

@@ -308,3 +308,33 @@ fn render_tool_without_an_enricher_is_a_warning() {
         ),
     ]);
 }
+
+// FR-10
+#[test]
+fn items_of_a_model_need_a_payload_schema() {
+    const REFUSED: &str = "tools.yaml:12:18: error: no `payload_schema` checks the items of `offer_list`; write: a `payload_schema` for an enricher of the type, or no `model_items`";
+    let shape = "    shape: list\n";
+    let allowed = "    shape: list\n    model_items: true\n";
+    let schema = "    payload_schema: schemas/offer_list.json\n";
+    table(&[
+        (Swap("tools.yaml", shape, allowed), &[]),
+        (
+            Swap(
+                "tools.yaml",
+                shape,
+                "    shape: list\n    data_type: weather\n    model_items: true\n",
+            ),
+            &[
+                "tools.yaml:12:16: warning: no enricher has the domain_type `weather`: there is nothing to show by id; write: `data_type` with a domain_type of connectors.yaml",
+                "tools.yaml:13:18: error: no `payload_schema` checks the items of `weather`; write: a `payload_schema` for an enricher of the type, or no `model_items`",
+            ],
+        ),
+    ]);
+    let without_schema = Swap("connectors.yaml", schema, "");
+    let reported = reported(&[without_schema, Swap("tools.yaml", shape, allowed)]);
+    assert!(reported.contains(&REFUSED.to_owned()), "{reported:#?}");
+    let unset = "    shape: list\n    model_items: false\n";
+    let without_schema = Swap("connectors.yaml", schema, "");
+    let changes = [without_schema, Swap("tools.yaml", shape, unset)];
+    assert!(check(&files(&changes), &vars).pack.is_some());
+}

@@ -6,7 +6,7 @@ use crate::check::folder::ParsedFile;
 use crate::check::manifest::CheckedManifest;
 use crate::check::report::{FileReport, text_of, value_of};
 use crate::finding::Findings;
-use crate::pack::locale::{LocaleLine, LocaleTable, PLATFORM_KEYS, is_tag};
+use crate::pack::locale::{LocaleLine, LocaleTable, OPTIONAL_KEYS, PLATFORM_KEYS, is_tag};
 use crate::source::form::ShortOrLong;
 use crate::source::text::LocaleSource;
 use crate::text::wording::{did_you_mean, one_line};
@@ -151,6 +151,7 @@ pub(crate) fn check_unused(
     if texts.incomplete || !known_names().all(has) {
         return;
     }
+    let known_names = || known_names().chain(OPTIONAL_KEYS);
     for doc in docs.iter().filter(|doc| is_tag(&doc.name)) {
         for (key, _) in doc.source.iter().flat_map(|source| &source.0) {
             if known_names().any(|known_names| known_names == key.value) {

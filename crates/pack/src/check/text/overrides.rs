@@ -27,29 +27,65 @@ const ANY: &[RenderPolicy] = &[
 /// A key of the file that covers event types: its name, the types.
 type OverridableName = (&'static str, &'static [EventType]);
 
-/// All may be forwarded or suppressed, but for `text.delta`.
-const OVERRIDABLE: [OverridableName; 10] = {
+/// The keys, by the names that frames have on the chat wire. All may be forwarded or suppressed, but
+/// for `text`.
+const OVERRIDABLE: [OverridableName; 9] = {
     use EventType as T;
     [
-        (TEXT_DELTA, &[T::TextDelta]),
+        (TEXT, &[T::TextDelta]),
         (
             "tool_call",
             &[T::ToolCalled, T::ToolCompleted, T::ToolFailed],
         ),
         // Pairs of events are shown or hidden together (S1-046, S1-082).
-        ("data", &[T::DataLoading, T::DataLoaded]),
-        ("component.rendered", &[T::ComponentRendered]),
-        ("error.reported", &[T::ErrorReported]),
-        ("mcp.*", &MCP),
-        ("mcp.list_tools_started", &[T::McpListToolsStarted]),
-        ("mcp.list_tools_completed", &[T::McpListToolsCompleted]),
-        ("mcp.session_started", &[T::McpSessionStarted]),
-        ("mcp.session_progressed", &[T::McpSessionProgressed]),
+        ("data_loading", &[T::DataLoading, T::DataLoaded]),
+        ("component", &[T::ComponentRendered]),
+        (ALL_OF_MCP, &MCP),
+        ("mcp_list_tools_start", &[T::McpListToolsStarted]),
+        ("mcp_list_tools_completed", &[T::McpListToolsCompleted]),
+        ("mcp_session_start", &[T::McpSessionStarted]),
+        ("mcp_session_progress", &[T::McpSessionProgressed]),
     ]
 };
 
+/// The frames that cannot be overridden: name, why, what to write; empty for the list of keys.
+const FIXED: [(&str, &str, &str); 11] = [
+    (
+        "tool_completed",
+        "it is shown or hidden with its `tool_call`",
+        "`tool_call`, which covers both",
+    ),
+    (
+        "data_loaded",
+        "it is shown or hidden with its `data_loading`",
+        "`data_loading`, which covers both",
+    ),
+    (
+        "status",
+        "each status has a policy of its own",
+        "the status id",
+    ),
+    (
+        "error",
+        "clients and their telemetry learn of a failure from it",
+        "",
+    ),
+    ("thinking", PART_OF_MESSAGE, ""),
+    ("reasoning", PART_OF_MESSAGE, ""),
+    ("response_id", PART_OF_START, ""),
+    ("episode", PART_OF_START, ""),
+    ("usage", PART_OF_END, ""),
+    ("completed", PART_OF_END, ""),
+    ("cancelled", PART_OF_END, ""),
+];
+const PART_OF_MESSAGE: &str = "it is part of the message, which every client gets whole";
+const PART_OF_START: &str = "it belongs to the start of a turn";
+const PART_OF_END: &str = "it belongs to the end of a turn";
+
 /// The text of an answer, which is never suppressed.
-const TEXT_DELTA: &str = "text.delta";
+const TEXT: &str = "text";
+/// All frames about MCP servers.
+const ALL_OF_MCP: &str = "mcp_*";
 const MCP: [EventType; 4] = [
     EventType::McpListToolsStarted,
     EventType::McpListToolsCompleted,
@@ -161,10 +197,10 @@ fn policy_of(
     Some(policy)
 }
 
-/// The names for a message, without those that `mcp.*` covers.
+/// The names for a message, without those that `mcp_*` covers.
 fn overridable_names() -> String {
     let names = OVERRIDABLE.iter().map(|(name, ..)| *name);
-    quoted_list(names.filter(|name| *name == "mcp.*" || !name.starts_with("mcp.")))
+    quoted_list(names.filter(|name| *name == ALL_OF_MCP || !name.starts_with("mcp_")))
 }
 
 /// What a key of the file covers, and the policies it may have.
@@ -181,15 +217,34 @@ fn targets(
         let types = types
             .iter()
             .map(|event_type| OverrideTarget::Type(*event_type));
-        let allowed = match name.value == TEXT_DELTA {
+        let allowed = match name.value == TEXT {
             true => FORWARD_OR_BATCH,
             false => FORWARD_OR_SUPPRESS,
         };
         return Some((types.collect(), allowed));
     }
-    if name.value.parse::<EventType>().is_ok() {
-        let message = format!("`{written}` cannot be overridden");
-        let instead = format!("a status id, or one of {}", overridable_names());
+    if let Some((_, why, instead)) = FIXED.iter().find(|(fixed, ..)| *fixed == name.value) {
+        let message = format!("`{written}` cannot be overridden: {why}");
+        let instead = match instead.is_empty() {
+            true => format!("a status id, or one of {}", overridable_names()),
+            false => (*instead).to_owned(),
+        };
+        report.error(name.position, message, instead);
+        return None;
+    }
+    if let Ok(event_type) = name.value.parse::<EventType>() {
+        let mut keys = OVERRIDABLE.iter();
+        let key = keys.rfind(|(_, types)| types.contains(&event_type));
+        let (message, instead) = match key {
+            Some((key, _)) => (
+                format!("`{written}` is the name in the log, did you mean `{key}`?"),
+                String::new(),
+            ),
+            None => (
+                format!("`{written}` cannot be overridden"),
+                format!("a status id, or one of {}", overridable_names()),
+            ),
+        };
         report.error(name.position, message, instead);
         return None;
     }

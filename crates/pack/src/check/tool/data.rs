@@ -109,10 +109,27 @@ impl ToolCheck<'_> {
             let written = source.data_type.as_ref().or(source.name.as_ref());
             let position = written.map_or(self.position, |written| written.position);
             self.check_data_type(position, data_type);
+            self.check_model_items(data_type);
         }
         ToolKind::Render {
             data_type: data_type.to_owned(),
             shape: word(&source.shape).unwrap_or(RenderShape::List),
+            model_items: source.model_items.as_ref().is_some_and(|field| field.value),
+        }
+    }
+
+    /// Refuses items of a model where nothing says what an item of the type is (FR-10).
+    fn check_model_items(&mut self, data_type: &str) {
+        let Some(field) = self.source.model_items.as_ref().filter(|field| field.value) else {
+            return;
+        };
+        let mut enrichers = self.context.connectors.enrichers.iter();
+        let has_schema = enrichers
+            .any(|enricher| enricher.domain_type == data_type && enricher.payload_schema.is_some());
+        if !has_schema {
+            let message = format!("no `payload_schema` checks the items of `{data_type}`");
+            let instead = "a `payload_schema` for an enricher of the type, or no `model_items`";
+            self.report.error(field.position, message, instead);
         }
     }
 

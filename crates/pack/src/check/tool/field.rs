@@ -32,6 +32,7 @@ pub(super) fn check(report: &mut FileReport<'_>, source: &ToolSource, connector:
         domain_type: CcsRest, CcsMcp;
         data_type: Render;
         shape: Render;
+        model_items: Render;
         function: Direct;
         method: Http;
         url: Http;

@@ -3,8 +3,10 @@
 use super::ToolCheck;
 use crate::check::endpoint::expansion;
 use crate::check::report::{FileReport, value_or, word};
+use crate::finding::KnownNames;
 use crate::pack::tool::{ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, ToolKind};
 use crate::source::tool::LimitsSource;
+use crate::text::wording::{did_you_mean, one_line};
 use crate::yaml::Located;
 
 /// The default of `timeout_ms`.
@@ -32,11 +34,42 @@ impl ToolCheck<'_> {
         ToolKind::Process(ProcessDef {
             command: command.unwrap_or_default(),
             env: env.unwrap_or_default(),
-            stdin: word(&source.stdin).unwrap_or(ProcessStdin::Input),
+            stdin: stdin(report, source.stdin.as_ref(), &self.fields),
             output: word(&source.output).unwrap_or(ProcessOutput::Text),
             output_bytes_max: value_or(&source.output_bytes_max, OUTPUT_BYTES_MAX),
             limits: process_limits(source.limits.as_ref().map(|limits| &limits.value)),
         })
+    }
+}
+
+/// What the program reads: `input`, `none`, or a text with fields of the input.
+fn stdin(
+    report: &mut FileReport<'_>,
+    source: Option<&Located<String>>,
+    fields: &KnownNames,
+) -> ProcessStdin {
+    let Some(written) = source else {
+        return ProcessStdin::Input;
+    };
+    match written.value.as_str() {
+        "input" => ProcessStdin::Input,
+        "none" => ProcessStdin::None,
+        template => {
+            if template.contains("${") {
+                let message = "`stdin` has a variable, and only fields of the input are filled in";
+                let instead = "the variable in `env` or `command`";
+                report.error(written.position, message, instead);
+            } else if expansion::fields(template).next().is_none() {
+                let message = format!("unknown stdin `{}`", one_line(template));
+                let instead = "one of `input`, `none`, or a text with a `{field}` of the input";
+                let (message, instead) =
+                    did_you_mean(message, template, ["input", "none"], instead);
+                report.error(written.position, message, instead);
+            } else {
+                expansion::check_fields(report, written, template, fields);
+            }
+            ProcessStdin::Template(template.to_owned())
+        }
     }
 }
 

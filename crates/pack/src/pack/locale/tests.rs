@@ -73,7 +73,7 @@ fn default_language_has_a_fallback_chain() {
 fn platform_texts_exist_in_three_languages() {
     let locales = LocaleTable::new("en");
     for tag in ["en", "de", "es"] {
-        for key in PLATFORM_KEYS {
+        for key in PLATFORM_KEYS.into_iter().chain(OPTIONAL_KEYS) {
             assert!(locales.has(tag, key), "{tag} {key}");
             let text = message(&locales, tag, key).unwrap_or_default();
             assert!(

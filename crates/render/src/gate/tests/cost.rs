@@ -40,7 +40,7 @@ fn forward_path_allocates_nothing() {
 fn gate_of_cached_cohort_allocates_at_most_four_times() {
     let policies = RenderPolicies::new(std::sync::Arc::new(pack()));
     let cohort = crate::tests::support::cohort(&[BATCH]);
-    drop(policies.gate(&cohort, "en"));
-    let cost = measure(|| drop(policies.gate(&cohort, "en")));
+    drop(policies.gate(&cohort, "en", ""));
+    let cost = measure(|| drop(policies.gate(&cohort, "en", "")));
     assert!(cost.count_total <= 4, "{cost:?}");
 }

@@ -99,7 +99,7 @@ fn suppressed_component_has_no_message() {
     );
 }
 
-// S1-069, S1-070
+// S1-069, S1-070, S2-082, I-15
 #[test]
 fn status_with_unknown_or_foreign_id_is_withheld() {
     let recorder = CountingRecorder::default();
@@ -121,11 +121,11 @@ fn status_with_unknown_or_foreign_id_is_withheld() {
         }
     });
     assert_eq!(
-        recorder.sum(metric::STATUS_EVENT_UNREGISTERED_ID, &[]),
+        recorder.sum(metric::STATUS_EVENT_UNREGISTERED_ID_TOTAL, &[]),
         count
     );
     assert_eq!(
-        recorder.sum(APPLIED, &["policy=suppress", "event_type=status.emitted"]),
+        recorder.sum(APPLIED, &["policy=suppress", "event_type=status"]),
         count
     );
     assert_eq!(
@@ -207,7 +207,7 @@ fn flag_overrides_text_or_policy_only_while_active() {
             "searching_offers \"Searching for offers...\" transform",
         ),
     ] {
-        let mut harness = GateHarness::of(policies.gate(&cohort(flags), "en"));
+        let mut harness = GateHarness::of(policies.gate(&cohort(flags), "en", ""));
         harness.take(status("shop", "searching_offers"));
         assert_eq!(harness.output(), [output], "{flags:?}");
     }
@@ -293,7 +293,7 @@ fn every_event_is_counted_once_with_policy_and_labels() {
     });
     let applied = |labels: &[&str]| recorder.sum(APPLIED, labels);
     assert_eq!(applied(&[]), 9.0);
-    assert_eq!(applied(&["event_type=text.delta", "policy=forward"]), 2.0);
+    assert_eq!(applied(&["event_type=text", "policy=forward"]), 2.0);
     assert_eq!(
         applied(&["event_type=support_content", "policy=suppress"]),
         1.0
@@ -303,10 +303,7 @@ fn every_event_is_counted_once_with_policy_and_labels() {
         applied(&["policy=batch", "sub_agent_id=shop", "vertical=shop"]),
         1.0
     );
-    assert_eq!(
-        applied(&["event_type=status.emitted", "policy=suppress"]),
-        2.0
-    );
+    assert_eq!(applied(&["event_type=status", "policy=suppress"]), 2.0);
     assert_eq!(applied(&["agent_definition_version=market@1.0.0"]), 9.0);
     let emitted = |labels: &[&str]| recorder.sum(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, labels);
     assert_eq!(
@@ -315,7 +312,10 @@ fn every_event_is_counted_once_with_policy_and_labels() {
     );
     assert_eq!(emitted(&[]), 4.0);
     // One decision in 64 is timed, starting with the first.
-    assert_eq!(recorder.sum(metric::STREAM_POLICY_DECISION_US, &[]), 1.0);
+    assert_eq!(
+        recorder.sum(metric::STREAM_POLICY_DECISION_SECONDS, &[]),
+        1.0
+    );
     assert_eq!(recorder.sum(metric::STREAM_REGISTRY_SIZE, &[]), 6.0);
 }
 

@@ -16,6 +16,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{EventFilter, EventHead, Position};
 use turnwire_hub::{FrameRun, RingEntry, RingRead};
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
@@ -68,6 +69,12 @@ pub(crate) trait Selection: Send {
         None
     }
 
+    /// True if a client whose next events have left the ring by its bounds is served from the store.
+    /// Otherwise it is too slow.
+    fn may_leave_ring(&self) -> bool {
+        false
+    }
+
     /// Hands the frames of `run` that the client gets to `put`. Returns how many events of the run the
     /// cursor passes; it stops there if they are not all.
     fn take(
@@ -113,7 +120,7 @@ pub(crate) struct Backlog {
     pub(crate) newest: u64,
     /// True if [`Wire::fill`](super::Wire::fill) would queue frames or move a cursor.
     pub(crate) has_more: bool,
-    /// Events in the rings that the client has not been given.
+    /// Events in the rings that the client has not been given, also those that its filter hides.
     pub(crate) lag: u64,
     /// False while the client catches up, and once it has all frames of the stream.
     pub(crate) is_bounded: bool,
@@ -139,6 +146,17 @@ pub(crate) struct SessionCursor {
     is_live: bool,
     /// The cursor waited for a worker: if the ring overtook it, the client was not too slow.
     has_paused: bool,
+    counted: CountedLag,
+}
+
+/// The events after a cursor that pass the filter of its client, as far as they were counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct CountedLag {
+    /// The ring index of the cursor when the count began.
+    from: u64,
+    /// The ring index behind the last event that was looked at.
+    to: u64,
+    passing: u64,
 }
 
 impl SessionCursor {
@@ -152,6 +170,7 @@ impl SessionCursor {
             live_from: 0,
             is_live: false,
             has_paused: false,
+            counted: CountedLag::default(),
         }
     }
 
@@ -199,6 +218,34 @@ impl SessionCursor {
         } else {
             live.ring.end().saturating_sub(self.index)
         }
+    }
+
+    /// Events in the ring that the client has not been given and that pass `filter`. Looks at each
+    /// event once while the cursor does not move.
+    pub(crate) fn passing_lag(&mut self, live: &LiveSession, filter: &EventFilter) -> u64 {
+        if self.replay.is_some() {
+            return 0;
+        }
+        if self.counted.from != self.index || self.counted.to < self.index {
+            self.reset_count();
+        }
+        let (passing, to) = live.ring.count_passing(self.counted.to, filter);
+        (self.counted.to, self.counted.passing) = (to, self.counted.passing + passing);
+        self.counted.passing
+    }
+
+    /// Makes the next [`passing_lag`](Self::passing_lag) count from the cursor on, for a new filter.
+    pub(crate) fn reset_count(&mut self) {
+        self.counted = CountedLag {
+            from: self.index,
+            to: self.index,
+            passing: 0,
+        };
+    }
+
+    /// True if events that the client has not been given have left the ring.
+    pub(crate) fn has_fallen_behind(&self, live: &LiveSession) -> bool {
+        self.replay.is_none() && self.index < live.ring.first()
     }
 
     /// True if [`SessionCursor::fill`] would move the cursor.
@@ -290,8 +337,10 @@ impl SessionCursor {
                 (self.is_live, self.has_paused) = (true, false);
                 Ok(Fill::Idle)
             }
-            RingRead::Behind if self.is_live && !self.has_paused => Ok(Fill::Overrun),
-            // The server, not the client, is why the ring no longer has the event.
+            RingRead::Behind if self.is_live && !self.has_paused && !selection.may_leave_ring() => {
+                Ok(Fill::Overrun)
+            }
+            // The filter hides most of what overtook the client, or the server, not the client, is why the ring no longer has the event.
             RingRead::Behind | RingRead::Evicted => {
                 self.restart(live, selection).await?;
                 Ok(Fill::Progress)
@@ -381,4 +430,30 @@ impl SessionCursor {
         {}
         frames
     }
+}
+
+/// Counts the frames after `at`, to the end of the log or of the selection, from the store: what a
+/// client misses whose next events have left the ring.
+pub(crate) async fn count_stored<S: Selection>(
+    live: &Arc<LiveSession>,
+    at: Position,
+    selection: &mut S,
+) -> Result<u64, ReplayError> {
+    let filter = selection.stored_filter().cloned();
+    let filter = filter.unwrap_or_else(EventFilter::full);
+    let replay = live.catch_up_from(at, &filter, FinishedReplay::EachDelta, u64::MAX);
+    let mut replay = Box::pin(replay).await?;
+    let (mut frames, mut out) = (0, Vec::new());
+    while let Some(page) = Box::pin(replay.next(selection.stored_filter())).await? {
+        for (head, json) in page {
+            out.clear();
+            let mut tally = TallyOf::<S>::default();
+            let step = selection.write_stored(&head, &json, &mut out, &mut tally)?;
+            frames += tally.frames();
+            if step != PageStep::Next {
+                return Ok(frames);
+            }
+        }
+    }
+    Ok(frames)
 }

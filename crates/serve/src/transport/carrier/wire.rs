@@ -45,6 +45,11 @@ pub(crate) trait Wire: Send {
 
     fn backlog(&self) -> Backlog;
 
+    /// The part of [`Backlog::lag`] that the client gets: the lag bound counts nothing else.
+    fn passing_lag(&mut self, backlog: Backlog) -> u64 {
+        backlog.lag
+    }
+
     /// True if more frames may be queued behind the `pending` ones.
     fn may_fill(&self, pending: &PendingWrites<Self::Tally>) -> bool {
         pending.is_empty()
@@ -86,8 +91,11 @@ pub(crate) trait Wire: Send {
         pending: &mut PendingWrites<Self::Tally>,
     ) -> impl Future<Output = Result<(), CloseReason>> + Send;
 
-    /// Called at every check with [`Backlog::lag`], for the metrics of the wire.
-    fn record_lag(&self, _lag: u64) {}
+    /// Called at every check with the [`Backlog`], for the metrics of the wire.
+    fn record_lag(&mut self, _backlog: Backlog) {}
+
+    /// Called when the socket has taken everything that was pending.
+    fn record_drained(&mut self) {}
 
     /// Counts frames that the socket has taken.
     fn record_sent(&mut self, tally: &Self::Tally);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use turnwire_event::fold::replay::FinishedReplay;
-use turnwire_event::{EventFilter, EventHead, Position};
+use turnwire_event::{EventFilter, EventHead, EventType, Position};
 use turnwire_hub::{FrameRun, RingEntry};
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
 use turnwire_wire::session::server::{EVENT_PREFIX, EVENT_SUFFIX};
@@ -55,6 +55,16 @@ impl Selection for FilterSelection<'_> {
 
     fn stored_filter(&self) -> Option<&EventFilter> {
         Some(self.0)
+    }
+
+    /// A replay joins deltas, so a slow client that gets deltas must not be served from the store. The
+    /// start and the end of a message are replayed as they were sent.
+    fn may_leave_ring(&self) -> bool {
+        let is_replayed_as_sent = |kind: EventType| {
+            let ends = [EventType::MessageStart, EventType::MessageComplete];
+            kind.is_persisted() || ends.contains(&kind)
+        };
+        self.0.types().iter().all(is_replayed_as_sent)
     }
 
     fn take(&mut self, run: FrameRun<'_>, mut put: impl FnMut(Bytes, EventCount)) -> usize {

@@ -1,20 +1,25 @@
 //! Frames of a client of the session wire, and the answers to them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
+use turnwire_event::body::bus::HandlerWarning;
+use turnwire_event::code::TurnState;
 use turnwire_event::fold::replay::FinishedReplay;
-use turnwire_event::{Position, ResponseId, TurnId, metric};
+use turnwire_event::{EventFilter, Position, ResponseId, SessionId, TurnId, metric};
 use turnwire_hub::RingClosed;
 use turnwire_session::{
     CancelOutcome, Error, LISTED_PATH_BYTES_MAX, LiveSession, PageBounds, SessionSnapshot,
     WatchGuard,
 };
 use turnwire_wire::budget::{cut_to_newest, json_bytes};
+use turnwire_wire::rest::turn::TurnInfo;
 use turnwire_wire::session::{
-    self as wire, ClientFrame, ClientFrameError, SessionCloseReason, SessionPositions,
-    SessionSummary, SubscribeAck, SubscribeError, SubscribeFrame,
+    self as wire, CancelAck, CancelError, CancelErrorCode, ClientFrame, ClientFrameError,
+    SessionCloseReason, SessionPositions, SessionSummary, SnapshotWork, SubscribeAck,
+    SubscribeError, SubscribeFrame,
 };
 
 use super::super::carrier::SessionCursor;
@@ -24,6 +29,10 @@ use super::stream::{SessionStream, send, subscribe_deadline};
 use super::subscription::Subscription;
 use super::workers::WorkerStreams;
 use crate::config::stream::Stream;
+
+/// How long a cancel of a turn that is not running at hand waits for the read of its state: a read
+/// takes milliseconds, and the connection delivers nothing meanwhile.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 impl SessionStream {
     /// Handles one [`Message`] of the client; an error closes the connection.
@@ -43,14 +52,26 @@ impl SessionStream {
             Ok(ClientFrame::Subscribe(subscribe)) => {
                 return self.subscribe(subscribe, pending).await;
             }
-            Ok(ClientFrame::Cancel { turn_id, reason }) => self.cancel(&turn_id, reason.as_deref()),
+            Ok(ClientFrame::Cancel { turn_id, reason }) => {
+                match self.cancel(&turn_id, reason.as_deref()).await {
+                    Ok(ack) => send(pending, |out| wire::write_cancel_ack(&ack, out)),
+                    Err(code) => {
+                        let error = CancelError::of(code, &turn_id);
+                        send(pending, |out| wire::write_cancel_error(&error, out));
+                    }
+                }
+            }
+            Err(malformed @ ClientFrameError::Malformed { kind: "cancel", .. }) => {
+                let error = CancelError::invalid_frame(&malformed.to_string());
+                send(pending, |out| wire::write_cancel_error(&error, out));
+            }
             Ok(ClientFrame::Ping { nonce }) => send(pending, |out| wire::write_pong(&nonce, out)),
             Ok(ClientFrame::Pong { nonce }) if self.is_unanswered(&nonce) => {
                 self.unanswered_pings = 0;
             }
             Ok(ClientFrame::Pong { .. }) => {}
             Ok(ClientFrame::Unknown { .. }) | Err(ClientFrameError::Malformed { .. }) => {
-                self.warn("unknown_frame")
+                self.warn(HandlerWarning::UNKNOWN_FRAME)
             }
             Err(ClientFrameError::Subscribe(error)) => self.refuse(&error, pending),
             Err(ClientFrameError::NotJson) => return Err(SessionCloseReason::NotJson),
@@ -76,30 +97,78 @@ impl SessionStream {
         send(pending, |out| wire::write_subscribe_error(error, out));
     }
 
-    fn cancel(&self, turn: &str, reason: Option<&str>) {
-        let Ok(live) = &self.live else { return };
+    /// Requests the cancel of a turn, and returns the answer for the client.
+    pub(super) async fn cancel(
+        &self,
+        turn: &str,
+        reason: Option<&str>,
+    ) -> Result<CancelAck, CancelErrorCode> {
+        let live = self.live.as_ref();
+        let live = live.map_err(|_| CancelErrorCode::SessionNotFound)?;
         let turn_id = turn
             .parse::<TurnId>()
             .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
-        let canceller = &self.streams.canceller;
-        let request = |live: &Arc<LiveSession>, turn_id| canceller.request(live, turn_id, reason);
+        let turn_id = turn_id.map_err(|_| {
+            self.warn(HandlerWarning::UNKNOWN_TURN);
+            CancelErrorCode::TurnNotFound
+        })?;
         // A worker that is delivered can be cancelled where its events are seen.
+        let workers = self.workers().into_iter().flat_map(WorkerStreams::lives);
+        let canceller = &self.streams.canceller;
+        let mut requests = [live]
+            .into_iter()
+            .chain(workers)
+            .map(|live| canceller.request(live, turn_id, reason));
+        let state = match requests.find(|outcome| *outcome != CancelOutcome::NotRunning) {
+            Some(CancelOutcome::Requested(_)) => TurnState::Cancelling,
+            Some(CancelOutcome::Withdrawn(_)) => TurnState::Cancelled,
+            Some(CancelOutcome::AlreadyRequested) => {
+                self.warn(HandlerWarning::REDUNDANT_CANCEL);
+                TurnState::Cancelling
+            }
+            Some(CancelOutcome::NotRunning) | None => {
+                self.cancel_stored(live, turn_id, reason).await?
+            }
+        };
+        Ok(CancelAck { turn_id, state })
+    }
+
+    /// The workers of the subscription, if it includes them.
+    fn workers(&self) -> Option<&WorkerStreams> {
         let subscription = self.subscription.as_ref();
-        let workers = subscription.and_then(|subscription| subscription.workers.as_deref());
-        let mut lives = workers.into_iter().flat_map(WorkerStreams::lives);
-        let requested = turn_id.map(|turn_id| match request(live, turn_id) {
-            CancelOutcome::NotRunning => lives
-                .by_ref()
-                .map(|worker| request(worker, turn_id))
-                .find(|requested| !matches!(requested, CancelOutcome::NotRunning))
-                .unwrap_or(CancelOutcome::NotRunning),
-            requested => requested,
-        });
-        match requested {
-            Ok(CancelOutcome::Requested(_) | CancelOutcome::Withdrawn(_)) => {}
-            Ok(CancelOutcome::AlreadyRequested) => self.warn("redundant_cancel"),
-            Ok(CancelOutcome::NotRunning) | Err(_) => self.warn("unknown_turn"),
+        subscription.and_then(|subscription| subscription.workers.as_deref())
+    }
+
+    /// Cancels a turn that runs in none of the sessions at hand: it has ended, or is that of a worker
+    /// that is not looked up yet.
+    async fn cancel_stored(
+        &self,
+        live: &Arc<LiveSession>,
+        turn_id: TurnId,
+        reason: Option<&str>,
+    ) -> Result<TurnState, CancelErrorCode> {
+        let positions = self.workers().map(WorkerStreams::positions);
+        let includes = |id: SessionId| {
+            let mut workers = positions.iter();
+            id == live.id || workers.any(|positions| positions.contains_key(&id))
+        };
+        let canceller = &self.streams.canceller;
+        let stored = canceller.request_stored(&live.owner, includes, turn_id, reason);
+        let answer = match tokio::time::timeout(ANSWER_WAIT, stored).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Error::SessionNotFound)) => Err(CancelErrorCode::SessionNotFound),
+            Ok(Err(Error::TurnNotFound)) if live.ring.is_closed() => {
+                Err(CancelErrorCode::SessionNotFound)
+            }
+            Ok(Err(Error::TurnNotFound)) => Err(CancelErrorCode::TurnNotFound),
+            Ok(Err(_)) | Err(_) => Err(CancelErrorCode::Busy),
+        };
+        match answer {
+            Ok((CancelOutcome::Requested(_) | CancelOutcome::Withdrawn(_), _)) => {}
+            Ok((CancelOutcome::AlreadyRequested, _)) => self.warn(HandlerWarning::REDUNDANT_CANCEL),
+            Ok((CancelOutcome::NotRunning, _)) | Err(_) => self.warn(HandlerWarning::UNKNOWN_TURN),
         }
+        answer.map(|(_, state)| state)
     }
 
     async fn subscribe(
@@ -151,9 +220,8 @@ impl SessionStream {
             let watcher = previous.and_then(|previous| previous.watcher);
             started.watcher = Some(watcher.unwrap_or_else(|| WatchGuard::new(&live)));
         }
+        started.subscribed_at = Some(received_at);
         self.subscription = Some(started);
-        let elapsed = received_at.elapsed();
-        metrics::histogram!(metric::WS_SEAM_MS).record(elapsed.as_secs_f64() * 1e3);
         Ok(())
     }
 
@@ -194,11 +262,13 @@ impl SessionStream {
             cursor,
             workers,
             watcher: None,
+            subscribed_at: None,
         };
         acknowledge(live, subscribe, &started, replayed, pending);
         metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(replayed);
         if let Some(snapshot) = snapshot {
-            send_snapshot(snapshot, settings.snapshot_bytes, pending);
+            let filter = &started.filter;
+            send_snapshot(snapshot, filter, settings.snapshot_bytes, pending);
         }
         Ok(started)
     }
@@ -257,19 +327,36 @@ fn snapshot_bounds(settings: &Stream) -> PageBounds {
     }
 }
 
-/// Sends a snapshot of at most `bytes_max`, with the newest messages that fit.
-fn send_snapshot(mut snapshot: SessionSnapshot, bytes_max: usize, pending: &mut EventWrites) {
+/// Sends a snapshot of at most `bytes_max`, with the newest messages that fit. Hidden work is in it
+/// only if `filter` lets hidden events through.
+fn send_snapshot(
+    mut snapshot: SessionSnapshot,
+    filter: &EventFilter,
+    bytes_max: usize,
+    pending: &mut EventWrites,
+) {
     let path = &mut snapshot.row.workspace_path;
     path.take_if(|path| path.len() > LISTED_PATH_BYTES_MAX); // of an older release
     let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
-    let bytes_max = bytes_max.saturating_sub(json_bytes(&summary));
+    let last_turn = snapshot.last_turn.map(TurnInfo::from);
+    let includes_hidden = filter.includes_suppressed();
+    let mut open = SnapshotWork::new(snapshot.work, snapshot.inputs, includes_hidden);
+    let bytes_max =
+        bytes_max.saturating_sub(json_bytes(&summary) + json_bytes(&open) + json_bytes(&last_turn));
     let is_cut = cut_to_newest(&mut snapshot.messages, bytes_max);
+    // The deltas of a message without its content are not applied, those of its inputs neither.
+    let streaming = snapshot.messages.last();
+    if streaming.is_some_and(|message| message.omitted_bytes.is_some()) {
+        open.inputs.clear();
+    }
     let oldest = snapshot.messages.first();
     let oldest = oldest.filter(|_| is_cut || snapshot.has_older);
     let frame = wire::SnapshotFrame {
         session: &summary,
         messages: &snapshot.messages,
         next: oldest.map(|message| message.id),
+        open: &open,
+        last_turn: last_turn.as_ref(),
         snapshot_at_event_id: snapshot.at,
     };
     send(pending, |out| wire::write_snapshot(&frame, out));
@@ -283,6 +370,7 @@ fn acknowledge(
     pending: &mut EventWrites,
 ) {
     let ack = SubscribeAck {
+        version: wire::SESSION_WIRE_VERSION,
         resolved_filter: subscribe.filter.spec(),
         since: subscribe.since.as_ref(),
         snapshot: subscribe.snapshot,

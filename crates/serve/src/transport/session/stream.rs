@@ -10,6 +10,7 @@ use futures_util::task::AtomicWaker;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
+use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::metric;
 use turnwire_session::{BusNotice, Error, LiveSession};
 use turnwire_wire::session::{self as wire, SessionCloseReason};
@@ -119,11 +120,22 @@ impl Wire for SessionStream {
         })
     }
 
+    fn passing_lag(&mut self, backlog: Backlog) -> u64 {
+        match (&mut self.subscription, &self.live) {
+            (Some(subscription), Ok(live)) => subscription.passing_lag(live),
+            _ => backlog.lag,
+        }
+    }
+
     async fn fill(&mut self, pending: &mut EventWrites) -> Result<bool, CloseReason> {
         let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) else {
             return Ok(false);
         };
-        match subscription.fill(live, pending).await {
+        let filled = subscription.fill(live, pending).await;
+        if pending.is_empty() {
+            subscription.record_live(live);
+        }
+        match filled {
             Ok(Fill::Progress) => Ok(true),
             Ok(Fill::Idle) => Ok(false),
             Ok(Fill::Overrun) => Err(CloseReason::TooSlow),
@@ -191,11 +203,20 @@ impl Wire for SessionStream {
         handled.map_err(CloseReason::Rejected)
     }
 
-    fn record_lag(&self, lag: u64) {
+    fn record_lag(&mut self, backlog: Backlog) {
         // A look first: all connections share this word, and it seldom changes.
-        if lag > self.streams.lag_max.load(Ordering::Relaxed) {
-            self.streams.lag_max.fetch_max(lag, Ordering::Relaxed);
+        if backlog.lag <= self.streams.lag_max.load(Ordering::Relaxed) {
+            return;
+        }
+        let lag = self.passing_lag(backlog);
+        if self.streams.lag_max.fetch_max(lag, Ordering::Relaxed) < lag {
             metrics::gauge!(metric::WS_QUEUE_DEPTH_MAX).set(lag as f64);
+        }
+    }
+
+    fn record_drained(&mut self) {
+        if let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) {
+            subscription.record_live(live);
         }
     }
 
@@ -212,9 +233,11 @@ impl Wire for SessionStream {
         }
         if matches!(reason, CloseReason::TooSlow | CloseReason::CursorExpired) {
             metrics::counter!(metric::WS_SLOW_CLIENT_CLOSED_TOTAL).increment(1);
-            let dropped = self.backlog().lag + pending.frames;
-            metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL).increment(dropped);
-            self.warn("client_too_slow");
+            metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL).increment(pending.frames);
+            if let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) {
+                subscription.record_dropped(live, &self.streams.tasks);
+            }
+            self.warn(HandlerWarning::CLIENT_TOO_SLOW);
         }
         let subscription = self.subscription.take();
         if let Some(watcher) = subscription.and_then(|subscription| subscription.watcher)

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use turnwire_event::EventFilter;
+use tokio_util::task::TaskTracker;
+use turnwire_event::{EventFilter, metric};
 use turnwire_session::{LiveSession, ReplayError, WatchGuard};
 use turnwire_wire::session::SessionPositions;
 
-use super::super::carrier::{Backlog, Fill, SessionCursor};
+use super::super::carrier::{Backlog, Fill, SessionCursor, count_stored};
 use super::format::{EventWrites, FilterSelection};
 use super::workers::WorkerStreams;
 
@@ -18,6 +19,8 @@ pub(super) struct Subscription {
     /// The workers of the session, if the client subscribed to them too.
     pub(super) workers: Option<Box<WorkerStreams>>,
     pub(super) watcher: Option<WatchGuard>,
+    /// When the client subscribed; `None` once it is live.
+    pub(super) subscribed_at: Option<Instant>,
 }
 
 impl Subscription {
@@ -26,6 +29,37 @@ impl Subscription {
         match &self.workers {
             None => own,
             Some(workers) => workers.add_backlog(own, self.cursor.at),
+        }
+    }
+
+    /// Events in the rings that the client has not been given and that pass its filter.
+    pub(super) fn passing_lag(&mut self, live: &LiveSession) -> u64 {
+        let own = self.cursor.passing_lag(live, &self.filter);
+        let workers = self.workers.as_mut();
+        own + workers.map_or(0, |workers| workers.passing_lag())
+    }
+
+    /// Records the time from the subscribe until now, once, if the client is live: acknowledgement,
+    /// snapshot and replay are written, and its next event comes from the ring.
+    pub(super) fn record_live(&mut self, live: &LiveSession) {
+        let is_live = !self.cursor.is_catching_up() || !self.cursor.has_more(live);
+        if !is_live || self.cursor.is_replaying() {
+            return;
+        }
+        if let Some(subscribed_at) = self.subscribed_at.take() {
+            let elapsed = subscribed_at.elapsed();
+            metrics::histogram!(metric::WS_SEAM_SECONDS).record(elapsed);
+        }
+    }
+
+    /// Counts the events that a client which is too slow does not get. Events that have left a ring
+    /// are counted by a task that reads the store.
+    pub(super) fn record_dropped(&mut self, live: &Arc<LiveSession>, tasks: &TaskTracker) {
+        let filter = &self.filter;
+        record_dropped(&mut self.cursor, live, filter, tasks);
+        if let Some(workers) = &mut self.workers {
+            let cursors = workers.cursors();
+            cursors.for_each(|(cursor, live)| record_dropped(cursor, live, filter, tasks));
         }
     }
 
@@ -60,8 +94,29 @@ impl Subscription {
     /// Replaces the filter from the current position on.
     pub(super) fn set_filter(&mut self, filter: &EventFilter) {
         self.filter = filter.clone();
+        self.cursor.reset_count();
         if let Some(workers) = &mut self.workers {
-            workers.filter = filter.clone();
+            workers.set_filter(filter);
         }
     }
+}
+
+/// Counts the events of one session that the client does not get.
+fn record_dropped(
+    cursor: &mut SessionCursor,
+    live: &Arc<LiveSession>,
+    filter: &EventFilter,
+    tasks: &TaskTracker,
+) {
+    let counter = metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL);
+    if !cursor.has_fallen_behind(live) {
+        return counter.increment(cursor.passing_lag(live, filter));
+    }
+    let (live, at, filter) = (live.clone(), cursor.at, filter.clone());
+    tasks.spawn(async move {
+        match count_stored(&live, at, &mut FilterSelection(&filter)).await {
+            Ok(dropped) => counter.increment(dropped),
+            Err(error) => tracing::warn!(session = %live.id, %error, "dropped events not counted"),
+        }
+    });
 }

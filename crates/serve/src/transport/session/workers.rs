@@ -15,9 +15,12 @@ use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
+use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::{Epoch, EventFilter, Position, Seq, SessionId};
 use turnwire_hub::{RingClosed, WakerGuard};
-use turnwire_session::{BusNotice, Error, LiveSession, ReplayError, WORKER_DEPTH_MAX};
+use turnwire_session::{
+    BusNotice, DeliveryGuard, Error, LiveSession, ReplayError, WORKER_DEPTH_MAX,
+};
 use turnwire_wire::session::SessionPositions;
 
 use super::super::Streams;
@@ -83,6 +86,8 @@ struct JoinedWorker {
     ends_at: Option<Position>,
     /// Wakes the connection; dropping it leaves the ring.
     _ring_guard: WakerGuard,
+    /// Counts the connection, so that it gets the last event of a deleted worker.
+    _delivery_guard: DeliveryGuard,
 }
 
 impl JoinedWorker {
@@ -123,6 +128,28 @@ impl WorkerStreams {
             is_bounded: sum.is_bounded && !worker.cursor.is_catching_up(),
             ..sum
         })
+    }
+
+    /// Events in the rings of the workers that the client has not been given and that pass its filter.
+    pub(super) fn passing_lag(&mut self) -> u64 {
+        let joined = self.joined.iter_mut();
+        let lags = joined.map(|worker| worker.cursor.passing_lag(&worker.live, &self.filter));
+        lags.sum()
+    }
+
+    /// The cursor in the session of each worker that is delivered.
+    pub(super) fn cursors(
+        &mut self,
+    ) -> impl Iterator<Item = (&mut SessionCursor, &Arc<LiveSession>)> {
+        let joined = self.joined.iter_mut();
+        joined.map(|worker| (&mut worker.cursor, &worker.live))
+    }
+
+    /// Replaces the filter from the current position on.
+    pub(super) fn set_filter(&mut self, filter: &EventFilter) {
+        self.filter = filter.clone();
+        let cursors = self.joined.iter_mut().map(|worker| &mut worker.cursor);
+        cursors.for_each(SessionCursor::reset_count);
     }
 
     /// True if [`fill`](Self::fill) would queue events of a worker, or join or remove one.
@@ -250,7 +277,7 @@ impl WorkerStreams {
         };
         let (id, session) = (worker.id, worker.live.clone());
         if session.ring.close_reason() == Some(RingClosed::Quarantined) {
-            return Ok(self.drop_worker(id, Some("worker_quarantined")));
+            return Ok(self.drop_worker(id, Some(HandlerWarning::WORKER_QUARANTINED)));
         }
         if worker.is_complete() {
             // The workers below it that the client named are delivered to their end first.
@@ -269,7 +296,7 @@ impl WorkerStreams {
             Err(ReplayError::Session(Error::SessionNotFound)) => Ok(self.drop_worker(id, None)),
             Err(ReplayError::Session(Error::Quarantined)) => {
                 session.quarantine();
-                Ok(self.drop_worker(id, Some("worker_quarantined")))
+                Ok(self.drop_worker(id, Some(HandlerWarning::WORKER_QUARANTINED)))
             }
             filled => filled,
         }
@@ -349,7 +376,7 @@ impl WorkerStreams {
             return;
         }
         if depth > WORKER_DEPTH_MAX || self.is_full() {
-            return self.warn("too_many_workers");
+            return self.warn(HandlerWarning::TOO_MANY_WORKERS);
         }
         let mut worker = AwaitedWorker::new(id, parent, depth, DeliverFrom::Start);
         worker.lookup = lookup;
@@ -358,9 +385,9 @@ impl WorkerStreams {
 
     /// True if the connection delivers as many workers as it may.
     fn is_full(&self) -> bool {
-        let is_due = |worker: &&AwaitedWorker| worker.lookup.is_some();
-        let due = self.awaited.iter().filter(is_due).count();
-        self.joined.len() + due >= self.streams.settings.workers_max
+        let is_coming = |worker: &&AwaitedWorker| worker.is_open || worker.lookup.is_some();
+        let coming = self.awaited.iter().filter(is_coming).count();
+        self.joined.len() + coming >= self.streams.settings.workers_max
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
 use tokio::net::TcpStream;
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::{ResponseId, SessionId, TurnId};
 use turnwire_session::{LiveSession, ReplayError};
 use turnwire_wire::pc3;
@@ -16,18 +17,17 @@ use super::super::Streams;
 use super::super::carrier::event_stream::EventStream;
 use super::{TurnFormat, TurnRequest, TurnStream};
 
-/// Opens the [`TurnStream`] of a turn in a [`TurnFormat`], counted for a version of the agent's
-/// `definition`; returns the response that delivers it. The client attends the turn until the
+/// Opens the [`TurnStream`] of a turn in a [`TurnFormat`], counted under `dimensions`; returns the response that delivers it. The client attends the turn until the
 /// response is dropped.
 pub(crate) async fn open<F: TurnFormat<Framing = EventStream<TcpStream>>>(
     streams: Arc<Streams>,
     live: Arc<LiveSession>,
-    (format, definition): (F, &str),
+    (format, dimensions): (F, &TurnDimensions),
     request: TurnRequest,
 ) -> Result<Response, ReplayError> {
     let (tasks, retry_ms) = (streams.tasks.clone(), jittered(streams.settings.retry_ms));
     let mut response = head(live.id, request.turn);
-    let stream = TurnStream::open(streams, live, (format, definition), request).await?;
+    let stream = TurnStream::open(streams, live, (format, dimensions), request).await?;
     let run = move |taken| tasks.track_future(run(stream, retry_ms, taken));
     response.extensions_mut().insert(SocketTakeover::new(run));
     Ok(response)

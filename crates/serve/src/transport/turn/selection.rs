@@ -14,6 +14,7 @@ use super::TurnFormat;
 use super::tally::kinds_in_tag;
 
 /// The [`Selection`] of a turn stream.
+#[derive(Clone)]
 pub(crate) struct TurnSelection<F> {
     pub(super) turn: TurnId,
     pub(super) format: F,

@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::super::carrier::FrameTally;
+use super::emitter_label::EmitterLabel;
 
 /// The metric labels of one kind of frame: [`TurnCounters`](super::counters) count its frames under
 /// them.
@@ -26,16 +27,22 @@ const FRAME_MAX: usize = 16 << 20;
 const LARGE: u64 = 1 << 32;
 /// A bit of a [`frame_tag`]: the frames are above [`FRAME_MAX`].
 const TOO_LARGE: u64 = 1 << 33;
+/// The first of the eight bits of a [`frame_tag`] that hold the [`EmitterLabel`].
+const EMITTER_SHIFT: u32 = 40;
 
 /// The tag that the ring stores beside the frames of an event: their packed
-/// [kinds](super::TurnFormat::write_frames), and the size class of their `bytes` bytes.
-pub(super) fn frame_tag(packed_kinds: u32, bytes: usize) -> u64 {
+/// [kinds](super::TurnFormat::write_frames), the size class of their `bytes` bytes, and who emitted it.
+pub(super) fn frame_tag(packed_kinds: u32, bytes: usize, emitter: EmitterLabel) -> u64 {
     let size = match bytes {
         0..=FRAME_TARGET => 0,
         _ if bytes <= FRAME_MAX => LARGE,
         _ => TOO_LARGE,
     };
-    u64::from(packed_kinds) | size
+    u64::from(packed_kinds) | size | u64::from(emitter.0) << EMITTER_SHIFT
+}
+
+fn emitter_in_tag(tag: u64) -> EmitterLabel {
+    EmitterLabel((tag >> EMITTER_SHIFT) as u8)
 }
 
 /// The kinds of the frames with this [`frame_tag`], as indexes of
@@ -48,8 +55,8 @@ pub(super) fn kinds_in_tag(tag: u64) -> impl Iterator<Item = u8> {
 /// The number of frames of each kind in a slice. Most slices have one or two kinds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct KindTally {
-    /// The index of a kind and its number of frames.
-    pub(super) counts: SmallVec<[(u8, u32); 2]>,
+    /// The index of a kind, who emitted it, and its number of frames.
+    pub(super) counts: SmallVec<[((u8, EmitterLabel), u32); 2]>,
     /// The number of frames above [`FRAME_TARGET`].
     pub(super) large: u32,
     is_too_large: bool,
@@ -66,11 +73,12 @@ impl FrameTally for KindTally {
 }
 
 impl KindTally {
-    /// Counts `frames` frames of one kind.
-    pub(super) fn count(&mut self, kind: u8, frames: u32) {
-        match self.counts.iter_mut().find(|(other, _)| *other == kind) {
+    /// Counts `frames` frames of one kind and emitter.
+    pub(super) fn count(&mut self, kind: u8, emitter: EmitterLabel, frames: u32) {
+        let key = (kind, emitter);
+        match self.counts.iter_mut().find(|(other, _)| *other == key) {
             Some((_, count)) => *count += frames,
-            None => self.counts.push((kind, frames)),
+            None => self.counts.push((key, frames)),
         }
     }
 
@@ -78,8 +86,8 @@ impl KindTally {
     pub(super) fn add(&mut self, tag: u64, skip: usize) {
         self.large += u32::from(tag & LARGE != 0);
         self.is_too_large |= tag & TOO_LARGE != 0;
-        let kinds = kinds_in_tag(tag).skip(skip);
-        kinds.for_each(|kind| self.count(kind, 1));
+        let (kinds, emitter) = (kinds_in_tag(tag).skip(skip), emitter_in_tag(tag));
+        kinds.for_each(|kind| self.count(kind, emitter, 1));
     }
 
     /// Counts all frames of adjacent events by their [`frame_tag`]s. Adjacent tags are mostly
@@ -88,12 +96,13 @@ impl KindTally {
         for equal_tags in tags.chunk_by(PartialEq::eq) {
             let tag = equal_tags[0];
             // Large frames are rare and counted one by one.
-            if tag > u64::from(u32::MAX) {
+            if tag & (LARGE | TOO_LARGE) != 0 {
                 equal_tags.iter().for_each(|tag| self.add(*tag, 0));
                 continue;
             }
             let events = equal_tags.len() as u32;
-            kinds_in_tag(tag).for_each(|kind| self.count(kind, events));
+            let emitter = emitter_in_tag(tag);
+            kinds_in_tag(tag).for_each(|kind| self.count(kind, emitter, events));
         }
     }
 }
@@ -115,7 +124,12 @@ mod tests {
 
     fn text(n: u32) -> (Bytes, KindTally) {
         let mut tally = KindTally::default();
-        (0..n).for_each(|_| tally.add(frame_tag(packed(&[FrameKind::Text]), 10), 0));
+        (0..n).for_each(|_| {
+            tally.add(
+                frame_tag(packed(&[FrameKind::Text]), 10, EmitterLabel::TURN),
+                0,
+            )
+        });
         (Bytes::from(vec![b'x'; n as usize * 10]), tally)
     }
 
@@ -144,20 +158,36 @@ mod tests {
     #[test]
     fn equal_tags_count_as_often_as_they_occur() {
         let tags = [
-            frame_tag(packed(&[FrameKind::Text]), 10),
-            frame_tag(packed(&[FrameKind::Text]), 10),
-            frame_tag(packed(&[FrameKind::Text]), FRAME_TARGET + 1),
-            frame_tag(packed(&[FrameKind::Text]), FRAME_TARGET + 1),
-            frame_tag(0, 0),
+            frame_tag(packed(&[FrameKind::Text]), 10, EmitterLabel::TURN),
+            frame_tag(packed(&[FrameKind::Text]), 10, EmitterLabel::TURN),
+            frame_tag(
+                packed(&[FrameKind::Text]),
+                FRAME_TARGET + 1,
+                EmitterLabel::TURN,
+            ),
+            frame_tag(
+                packed(&[FrameKind::Text]),
+                FRAME_TARGET + 1,
+                EmitterLabel::TURN,
+            ),
+            frame_tag(0, 0, EmitterLabel::TURN),
             frame_tag(
                 packed(&[FrameKind::Text, FrameKind::Text, FrameKind::Usage]),
                 10,
+                EmitterLabel(2),
             ),
             frame_tag(
                 packed(&[FrameKind::Text, FrameKind::Text, FrameKind::Usage]),
                 10,
+                EmitterLabel(2),
             ),
-            frame_tag(packed(&[FrameKind::Text]), 10),
+            frame_tag(
+                packed(&[FrameKind::Text]),
+                FRAME_TARGET + 1,
+                EmitterLabel(3),
+            ),
+            frame_tag(packed(&[FrameKind::Status]), 10, EmitterLabel(255)),
+            frame_tag(packed(&[FrameKind::Text]), 10, EmitterLabel::TURN),
         ];
         for from in 0..tags.len() {
             for to in from..=tags.len() {
@@ -179,13 +209,24 @@ mod tests {
             frame_tag(
                 packed(&[FrameKind::Usage, FrameKind::Completed]),
                 FRAME_TARGET + 1,
+                EmitterLabel::TURN,
             ),
             1,
         );
         assert_eq!(tally.large, 1);
-        assert_eq!(tally.counts[..], [(FrameKind::Completed.index() as u8, 1)]);
+        assert_eq!(
+            tally.counts[..],
+            [((FrameKind::Completed.index() as u8, EmitterLabel::TURN), 1)]
+        );
         assert!(!tally.is_too_large);
-        tally.add(frame_tag(packed(&[FrameKind::Text]), FRAME_MAX + 1), 0);
+        tally.add(
+            frame_tag(
+                packed(&[FrameKind::Text]),
+                FRAME_MAX + 1,
+                EmitterLabel::TURN,
+            ),
+            0,
+        );
         assert!(tally.is_too_large);
     }
 }

@@ -3,8 +3,10 @@
 use std::future::{pending, ready};
 
 use tokio::time::{Instant, sleep};
+use turnwire_event::code::ToolType;
+use turnwire_event::fold::turn::{OpenDelegate, OpenTool};
 use turnwire_event::port::BoxFuture;
-use turnwire_event::{TurnId, Ulid};
+use turnwire_event::{Epoch, Position, Seq, SessionId, TurnId, Ulid};
 
 use super::*;
 
@@ -59,6 +61,18 @@ fn lines(finished: &[FinishedChild]) -> Vec<(&str, StopOutcome, i64)> {
         .collect()
 }
 
+/// A turn whose tool [`TOOL`] runs.
+fn open_turn() -> OpenTurn {
+    let mut open = OpenTurn::new(TurnId(Ulid(1)));
+    open.tools.push(OpenTool {
+        id: TOOL,
+        name: "nap".into(),
+        tool_type: ToolType::Process,
+        called: true,
+    });
+    open
+}
+
 const WAIT: Duration = Duration::from_secs(7);
 
 #[tokio::test(start_paused = true)]
@@ -107,10 +121,11 @@ async fn child_that_ends_after_a_cancel_is_recorded() {
         producer_left_behind: false,
         children: finished,
     };
-    let mut open = OpenTurn::new(TurnId(Ulid(1)));
+    let mut open = open_turn();
     open.finished.push(ReceiptLine {
         kind: ReceiptKind::Process,
         id: "soon".into(),
+        name: "nap".into(),
         outcome: StopOutcome::Finished,
         ms: 1,
     });
@@ -121,6 +136,48 @@ async fn child_that_ends_after_a_cancel_is_recorded() {
         .collect();
     assert_eq!(lines, [("late", 5_175), ("never", 6_995)]);
     assert_eq!((stops.let_go_ms, stops.left_behind), (20, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn child_reported_before_the_cancel_is_not_in_the_receipt() {
+    let [running, reported] = [8, 9].map(|id| SessionId(Ulid(id)));
+    let worker = |id: SessionId, outcome| FinishedChild {
+        kind: ReceiptKind::Worker,
+        id: id.to_string(),
+        tool_use_id: TOOL,
+        outcome,
+        at: Timestamp::from_millis(30),
+    };
+    let process = |id: &str, outcome| FinishedChild {
+        kind: ReceiptKind::Process,
+        id: id.into(),
+        tool_use_id: ToolUseId(Ulid(99)),
+        ..worker(reported, outcome)
+    };
+    let report = StopReport {
+        producer_ended: Timestamp::from_millis(45),
+        producer_left_behind: false,
+        children: vec![
+            worker(running, StopOutcome::Finished),
+            worker(reported, StopOutcome::Finished),
+            process("of an ended tool", StopOutcome::Finished),
+            process("left behind by an ended tool", StopOutcome::Discarded),
+        ],
+    };
+    let mut open = open_turn();
+    open.delegates.push(OpenDelegate {
+        worker_session_id: running,
+        tool_use_id: TOOL,
+        at: Position::persisted(Epoch(1), Seq(4)),
+    });
+    let stops = report.stops(&open, Timestamp::from_millis(20));
+    let lines: Vec<_> = stops
+        .child_tasks
+        .into_iter()
+        .map(|child| child.line.id)
+        .collect();
+    let expected = [running.to_string(), "left behind by an ended tool".into()];
+    assert_eq!(lines, expected);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use metrics::{
 use parking_lot::Mutex;
 use turnwire_event::body::llm::{CallCompleted, CallFailed, CallStarted};
 use turnwire_event::code::{CallPurpose, LlmErrorClass};
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::{MessageId, StopReason, Ulid};
 
 use super::*;
@@ -88,6 +89,7 @@ fn failed() -> Body {
         message_id: None,
         content_sha256: None,
         error_class: LlmErrorClass::Transport,
+        usage: TokenUsage::default(),
     })
 }
 
@@ -105,20 +107,21 @@ fn completed_call_records_tokens_and_cost() {
             reasoning_tokens: 3,
             cached_tokens: 8,
             cost_usd: 0.25,
+            estimated: false,
         },
     });
     let values = recorded(|calls| {
         calls.start(CALL, "local:small");
-        record(&completed, calls, "");
+        record(&completed, calls, &TurnDimensions::default());
     });
     let expected = [
-        ("llm.calls_total local:small completed", 1.0),
-        ("llm.call_duration_ms local:small", 1.0),
-        ("llm.tokens_total local:small input", 10.0),
-        ("llm.tokens_total local:small cached", 8.0),
-        ("llm.tokens_total local:small output", 4.0),
-        ("llm.tokens_total local:small reasoning", 3.0),
-        ("llm.cost_usd_total local:small", 0.25),
+        ("turnwire_llm_calls_total local:small completed", 1.0),
+        ("turnwire_llm_call_duration_seconds local:small", 1.0),
+        ("turnwire_llm_tokens_total local:small input", 10.0),
+        ("turnwire_llm_tokens_total local:small cached", 8.0),
+        ("turnwire_llm_tokens_total local:small output", 4.0),
+        ("turnwire_llm_tokens_total local:small reasoning", 3.0),
+        ("turnwire_llm_cost_usd_total local:small", 0.25),
     ];
     assert_eq!(
         values,
@@ -130,11 +133,17 @@ fn completed_call_records_tokens_and_cost() {
 fn failed_call_is_recorded_also_after_a_restart() {
     let values = recorded(|calls| {
         calls.start(CALL, "local:small");
-        record(&failed(), calls, "");
+        record(&failed(), calls, &TurnDimensions::default());
     });
     let expected = [
-        ("llm.calls_total local:small failed".to_owned(), 1.0),
-        ("llm.call_duration_ms local:small".to_owned(), 1.0),
+        (
+            "turnwire_llm_calls_total local:small failed".to_owned(),
+            1.0,
+        ),
+        (
+            "turnwire_llm_call_duration_seconds local:small".to_owned(),
+            1.0,
+        ),
     ];
     assert_eq!(values, expected);
     let values = recorded(|calls| {
@@ -145,7 +154,7 @@ fn failed_call_is_recorded_also_after_a_restart() {
             attempt: 1,
             first: false,
         }));
-        record(&failed(), calls, "");
+        record(&failed(), calls, &TurnDimensions::default());
     });
     assert_eq!(
         values,

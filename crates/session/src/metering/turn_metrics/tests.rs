@@ -77,10 +77,14 @@ impl Recorder for ValueRecorder {
 }
 
 fn recorded(body: &Body) -> Vec<(String, f64)> {
+    recorded_as(body, &TurnDimensions::of_definition("7"))
+}
+
+fn recorded_as(body: &Body, dimensions: &TurnDimensions) -> Vec<(String, f64)> {
     assert!(is_metered(body), "{body:?}");
     let recorder = ValueRecorder::default();
     metrics::with_local_recorder(&recorder, || {
-        record(body, &mut CallsInFlight::default(), "7");
+        record(body, &mut CallsInFlight::default(), dimensions);
     });
     let values = recorder.0.lock();
     values.clone()
@@ -107,11 +111,14 @@ fn traced(intent_count: u32) -> Body {
 #[test]
 fn dispatch_is_recorded_only_for_turns_with_sub_agents() {
     assert!(recorded(&traced(0)).is_empty());
-    let intents = |n| line("dispatch.intent_count", n);
+    let intents = |n| line("turnwire_dispatch_intents", n);
     assert_eq!(recorded(&traced(1)), [intents(1.0)]);
     assert_eq!(
         recorded(&traced(4)),
-        [intents(4.0), line("dispatch.cap_exceeded_total", 1.0)]
+        [
+            intents(4.0),
+            line("turnwire_dispatch_cap_exceeded_total", 1.0)
+        ]
     );
 }
 
@@ -130,7 +137,7 @@ fn success_ratio_is_recorded_for_each_fan_out() {
             status,
             slots: slots.collect(),
         }));
-        let name = "dispatch.fanout.success_ratio";
+        let name = "turnwire_dispatch_fanout_success_ratio";
         assert!(
             values.iter().all(|(metric, _)| metric == name),
             "{values:?}"
@@ -170,18 +177,29 @@ fn sub_agent_is_recorded_however_it_ends() {
             status_events: 3,
         }),
     ];
+    let dimensions = TurnDimensions {
+        verticals: Arc::new([("shop".to_owned(), "retail".to_owned())].into()),
+        ..TurnDimensions::of_definition("7")
+    };
     for end in ends {
-        assert_eq!(
-            recorded(&end),
+        let lines = |labels: &str| {
+            let name = |metric: &str| format!("turnwire_dispatch_{metric} {labels}");
             [
-                line("dispatch.subagent.latency_ms sub_agent_id=shop", 12.0),
-                line(
-                    "dispatch.status_events_per_invocation sub_agent_id=shop",
-                    3.0
-                ),
+                (name("subagent_latency_seconds"), 0.012),
+                (name("status_events_per_invocation"), 3.0),
             ]
-        );
+        };
+        assert_eq!(recorded(&end), lines("sub_agent_id=shop"));
+        let labels = "vertical=retail sub_agent_id=shop";
+        assert_eq!(recorded_as(&end, &dimensions), lines(labels));
     }
+    let failure = Body::AgentErrorEmit(ErrorEmit {
+        sub_agent_id: Some("shop".into()),
+        axis: 1,
+        is_final: false,
+    });
+    let name = "turnwire_dispatch_axis_failure_total vertical=retail sub_agent_id=shop axis=1";
+    assert_eq!(recorded_as(&failure, &dimensions), [line(name, 1.0)]);
 }
 
 // S2-073
@@ -193,7 +211,20 @@ fn failures_are_counted_by_axis() {
             axis,
             is_final: false,
         });
-        let name = format!("dispatch.axis_failure_total axis={axis}");
+        let name = format!("turnwire_dispatch_axis_failure_total axis={axis}");
         assert_eq!(recorded(&body), [(name, 1.0)]);
     }
+}
+
+// S1-133
+#[test]
+fn kind_of_message_and_experiment_are_labels() {
+    let dimensions = TurnDimensions {
+        agent_definition: "7".into(),
+        dm_type: "digest".into(),
+        experiment_arm: "control".into(),
+        ..TurnDimensions::default()
+    };
+    let name = "turnwire_dispatch_intents dm_type=digest experiment_arm=control";
+    assert_eq!(recorded_as(&traced(1), &dimensions), [line(name, 1.0)]);
 }

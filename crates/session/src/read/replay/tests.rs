@@ -51,6 +51,7 @@ fn script(session: SessionId) -> Vec<WriteStep> {
         timestamp: time,
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     };
     let started = Body::TurnStarted(TurnStarted {
@@ -113,6 +114,7 @@ fn script(session: SessionId) -> Vec<WriteStep> {
             error: None,
             reason: None,
             partial: None,
+            paused: None,
         }),
     );
     let persisted = |event: Event| {
@@ -246,6 +248,7 @@ fn long_script(session: SessionId, notes: u64) -> Vec<WriteStep> {
             timestamp: Timestamp::from_millis(5_000),
             trace: None,
             render: None,
+            sub_agent_id: None,
             body,
         };
         steps.push(WriteStep::Commit(vec![event.clone()], Vec::new()));
@@ -281,6 +284,54 @@ async fn filtered_catch_up_gives_what_passes_an_unfiltered_one() {
             }
         }
     }
+}
+
+// S3-037
+#[tokio::test]
+async fn replay_limit_counts_streaming_events_too() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let services = services(dir.path());
+    let mut stage = ReplayStage::new(&services, 1);
+    let steps = long_script(SessionId(Ulid(1)), 20);
+    let of = |kinds: &[EventType]| EventFilter::of(kinds.iter().copied().collect());
+    let filters = [
+        of(&[EventType::MessageComplete]),
+        of(&[EventType::MessageStart, EventType::TextDelta]),
+        of(&[EventType::TextDelta, EventType::TurnCompleted]),
+        of(&[EventType::ToolCalled]),
+        EventFilter::full(),
+    ];
+    let mut sums = Vec::new();
+    // At every moment: before, inside and after the message.
+    for step in &steps {
+        stage.step(step);
+        let tail = stage.live.tail();
+        for filter in &filters {
+            let cursors = [at(0, 0), at(2, 1), at(3, 1), at(7, 0)];
+            for since in cursors.into_iter().filter(|since| *since <= tail) {
+                let [_, sent] = caught_up(&stage, since, filter, 512).await;
+                let sent = sent.len() as u64;
+                // Twice: the second reuses the count of the first.
+                for _ in 0..2 {
+                    let catch_up = |max| {
+                        let live = &stage.live;
+                        live.catch_up(since, filter, FinishedReplay::Ends, max)
+                    };
+                    let allowed = catch_up(sent).await;
+                    assert!(
+                        allowed.is_ok(),
+                        "{sent} after {since} at {tail}: {filter:?}"
+                    );
+                    if let Some(less) = sent.checked_sub(1) {
+                        let refused = catch_up(less).await.err();
+                        assert_eq!(refused, Some(ReplayError::TooLarge(sent, less)));
+                    }
+                }
+                sums.push(sent);
+            }
+        }
+    }
+    assert!(sums.contains(&0) && sums.iter().any(|sent| *sent > 20));
 }
 
 #[tokio::test]
@@ -349,7 +400,7 @@ fn message_text(uncut: &[Event], since: Position, received: &[Event]) -> String 
     text
 }
 
-// S3-035, S3-039
+// S3-035, S3-039, I-11
 #[tokio::test]
 async fn law_2_no_schedule_loses_or_repeats_an_event() {
     let dir = tempfile::tempdir().expect("a folder");

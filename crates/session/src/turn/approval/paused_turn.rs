@@ -72,6 +72,12 @@ impl PausedTurn {
         })
     }
 
+    /// The id that the end of the turn has announced for the turn that resumes it.
+    pub(crate) fn announced_next(&self) -> Option<TurnId> {
+        let (_, payload) = self.turn.terminal.as_ref()?;
+        payload["paused"]["next_turn_id"].as_str()?.parse().ok()
+    }
+
     /// Applies decisions, and returns those that changed an approval. Fails without effect on the
     /// store if one of them is invalid.
     pub(crate) fn apply(

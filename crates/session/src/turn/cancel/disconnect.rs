@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use turnwire_event::TurnId;
+use turnwire_event::body::turn::TurnCancelled;
 
 use super::request::request_cancel;
 use crate::live::bus::BusNotice;
@@ -44,6 +45,24 @@ impl Drop for WatchGuard {
         if is_last {
             on_last_watcher_left(&self.live, self.quiet);
         }
+    }
+}
+
+/// A connection to a parent session that delivers the events of a worker too; dropping the guard ends
+/// that. It is no watcher of the worker: its turns and the bus know nothing of it.
+pub struct DeliveryGuard(Arc<LiveSession>);
+
+impl DeliveryGuard {
+    /// Adds the connection, which is told when the worker is deleted.
+    pub fn new(worker: &Arc<LiveSession>) -> Self {
+        worker.presence.start_delivery();
+        Self(worker.clone())
+    }
+}
+
+impl Drop for DeliveryGuard {
+    fn drop(&mut self) {
+        self.0.presence.end_delivery();
     }
 }
 
@@ -159,7 +178,7 @@ fn cancel_after(
             // The remaining space is for the terminals of running turns; a queued one can wait.
             let is_queued = live.slot.lock().queued(turn).is_some();
             if !(is_queued && live.services.is_storage_full()) {
-                request_cancel(&live, turn, "system", "client_disconnected");
+                request_cancel(&live, turn, "system", TurnCancelled::CLIENT_DISCONNECTED);
                 return;
             }
             tokio::time::sleep(DISK_FULL_RETRY).await;

@@ -4,6 +4,7 @@
 use turnwire_event::body::dispatch::DispatchTraced;
 use turnwire_event::body::turn::{BoundVersions, PartialMessage, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::{Actor, Body, Position, TokenUsage, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
 
@@ -29,6 +30,7 @@ pub(crate) fn withdraw_queued(
         partial: PartialMessage {
             message_id: None,
             bytes: 0,
+            kept_until: None,
         },
         receipt: Vec::new(),
     });
@@ -47,6 +49,7 @@ pub(crate) fn fail_queued(
         error: Some(ErrorCode::InternalError.into()),
         reason: None,
         partial: None,
+        paused: None,
     });
     end_queued(live, slot, turn, None, end)
 }
@@ -74,7 +77,11 @@ fn end_queued(
     last.trace.clone_from(&started.trace);
     // Counted first: whoever reads the ending finds it in the metrics.
     metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
-    turn_metrics::record(&last.body, &mut CallsInFlight::default(), "");
+    turn_metrics::record(
+        &last.body,
+        &mut CallsInFlight::default(),
+        &TurnDimensions::default(),
+    );
     let drafts = [Some(started), request, Some(traced), Some(last)];
     let drafts = drafts.into_iter().flatten().collect();
     let positions = live.sequencer.emit(drafts, OutboxRoom::Reserved).ok()?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use turnwire_event::body::turn::CancelRequested;
+use turnwire_event::body::turn::{CANCEL_REASON_CHARS_MAX, CancelRequested, TurnCancelled};
 use turnwire_event::{Actor, Body, Position, TurnId};
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
@@ -24,12 +24,9 @@ pub enum CancelOutcome {
     NotRunning,
 }
 
-/// Characters of a cancel reason that are stored.
-const REASON_CHARS_MAX: usize = 200;
-
 /// Cuts a reason to the length that is stored.
 pub(crate) fn truncate_reason(reason: &str) -> String {
-    reason.chars().take(REASON_CHARS_MAX).collect()
+    reason.chars().take(CANCEL_REASON_CHARS_MAX).collect()
 }
 
 /// Requests the cancel of `turn`. May be called by any client, any number of times, at any moment.
@@ -46,7 +43,8 @@ pub(crate) fn request_cancel(
 pub(crate) fn interrupt_running(live: &Arc<LiveSession>, interrupt: &TurnInterrupt) {
     let mut slot = live.slot.lock();
     if slot.queued(interrupt.queued).is_some() {
-        request_cancel_locked(live, &mut slot, interrupt.running, "user", "interrupted");
+        let reason = TurnCancelled::INTERRUPTED;
+        request_cancel_locked(live, &mut slot, interrupt.running, "user", reason);
     }
 }
 

@@ -52,7 +52,7 @@ impl TurnEmitter {
         emitted.map_err(refusal)?;
         let progress = &mut state.progress;
         progress.tool_types.extend(end.tools.iter().copied());
-        progress.apply(note, &self.agent_definition);
+        progress.apply(note, &self.dimensions);
         progress.add_streamed(self.live.id, self.turn, &row);
         Ok(content)
     }
@@ -117,6 +117,7 @@ fn call_end_body(end: &MessageEnd, stop_reason: StopReason, content_sha256: Stri
             message_id: Some(end.message_id),
             content_sha256: Some(content_sha256),
             error_class,
+            usage: end.usage,
         }),
         None => Body::LlmCallCompleted(CallCompleted {
             call_id: end.call_id,

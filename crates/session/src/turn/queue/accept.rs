@@ -135,17 +135,18 @@ pub(crate) async fn accept_turn(
     }
 }
 
-/// Accepts the first turn of a new session, in one commit with `created`, the event that creates
-/// the session, and with its permit to run. `publish` makes the session visible to others, which then wait for the lock of the
-/// slot: none of their turns precedes this one.
+/// Accepts the first turn of a new session, with its permit to run: in one commit with `created`, the
+/// event that creates the session, unless that was emitted before. `publish` makes the session visible
+/// to others, which then wait for the lock of the slot: none of their turns precedes this one.
 pub(crate) fn accept_first_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
     key: Option<KeyUse>,
-    (created, permit): (EventDraft, TurnPermit),
+    (created, permit): (Option<EventDraft>, TurnPermit),
     publish: impl FnOnce(),
 ) -> Result<AcceptedTurn, Error> {
     let _task_token = live.services.runner.turn_tasks.token();
+    let mut slot = live.slot.lock();
     let at = live.sequencer.last();
     live.history.lock().start_empty(at);
     let history = TurnHistory {
@@ -154,9 +155,8 @@ pub(crate) fn accept_first_turn(
         at,
         open_approvals: Vec::new(),
     };
-    let mut slot = live.slot.lock();
     publish();
-    let start = (history, Some(created), permit);
+    let start = (history, created, permit);
     let (accepted, run) = start_now(live, &mut slot, request, key, start)?;
     drop(slot);
     run.spawn();
@@ -171,11 +171,11 @@ fn start_now(
     (history, created, permit): (TurnHistory, Option<EventDraft>, TurnPermit),
 ) -> Result<(AcceptedTurn, TurnRun), Error> {
     // The first turn of a worker is part of a running turn, which a drain lets finish.
-    let is_delegated = live.depth > 0 && created.is_some();
-    if live.services.runner.is_draining() && !is_delegated {
+    let delegated = slot.first_turn.take();
+    if live.services.runner.is_draining() && delegated.is_none() {
         return Err(Error::Draining);
     }
-    let turn = TurnId(live.services.id_generator.ulid());
+    let turn = delegated.unwrap_or_else(|| TurnId(live.services.id_generator.ulid()));
     let scope = request.disconnect_scope;
     let pending = PendingTurn {
         rows: key.into_iter().map(|key| key.row(turn)).collect(),

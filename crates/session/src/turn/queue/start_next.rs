@@ -38,6 +38,7 @@ fn next_startable(live: &LiveSession, slot: &TurnSlot) -> Option<TurnId> {
     let next = slot.queue.front()?.id;
     let services = &live.services;
     let is_blocked = slot.running.is_some()
+        || slot.first_turn.is_some()
         || services.runner.is_draining()
         || services.check_storage().is_err()
         || live.ring.close_reason().is_some()

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use tokio_util::sync::CancellationToken;
 use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::Origin;
+use turnwire_event::metric::TurnDimensions;
 use turnwire_event::port::{HistoryBudget, ResumeInput, TurnContext};
 use turnwire_event::row::{ApprovalRow, NewMessage, RowChange};
 use turnwire_event::{Message, Position, TraceContext, TurnId, metric};
@@ -129,6 +130,12 @@ pub(crate) fn start_turn(
     input.resumed.clone_from(&pending.resumed);
     let bound = bind(runner.producer.as_ref(), &input);
     let definition = bound.versions.agent_definition.clone();
+    let dimensions = TurnDimensions {
+        agent_definition: definition.clone(),
+        dm_type: input.dm_type.clone(),
+        experiment_arm: bound.experiment_arm,
+        verticals: bound.verticals,
+    };
     let started_after = history.at;
     let binding = (bound.history, bound.versions);
     let (drafts, opening_messages, view) =
@@ -138,18 +145,18 @@ pub(crate) fn start_turn(
     let positions = emitted.map_err(|refused| live.refusal(refused))?;
     slot.may_have_open_approvals = false;
     let at = positions.last().map_or(started_after, |(at, _)| *at);
+    let context_dm_type = input.dm_type.clone();
     let emitter = TurnEmitter::new(
         live.clone(),
         pending.id,
         trace.clone(),
         bound.gate,
-        &definition,
+        dimensions,
     );
     *runner.agent_definition.lock() = definition;
     let request = &pending.request;
     if pending.resumed.is_none() {
-        let dm_types = &live.services.options.dm_types;
-        count_unattended(request.origin, request.dm_type.as_deref(), dm_types);
+        count_unattended(request.origin, &context_dm_type);
     }
     let services = &live.services;
     let context = TurnContext {
@@ -160,6 +167,7 @@ pub(crate) fn start_turn(
         history: Arc::new(view),
     };
     let run = TurnRun {
+        span: turn_span(live, pending.id, trace.as_deref()),
         live: live.clone(),
         turn: pending.id,
         emitter,
@@ -177,6 +185,13 @@ pub(crate) fn start_turn(
     slot.version += 1;
     metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
     Ok((at, run))
+}
+
+/// The span of a turn's log lines, at the highest level, so that every filter of lines keeps it. A
+/// turn without a caller's trace has its own id as its trace id, in the same form.
+fn turn_span(live: &LiveSession, turn: TurnId, trace: Option<&TraceContext>) -> tracing::Span {
+    let trace_id = trace.map_or_else(|| turn.trace_id(), |trace| trace.trace_id.clone());
+    tracing::error_span!(parent: None, "turn", session_id = %live.id, turn_id = %turn, trace_id)
 }
 
 /// The user message of a turn; it names the paused turn if there is one.
@@ -241,18 +256,12 @@ fn running_turn(
     }
 }
 
-/// Counts a turn that no client waits for. A type that is not in `dm_types` is counted as
-/// `other`: a caller's text would be a series of its own.
-fn count_unattended(origin: Origin, dm_type: Option<&str>, dm_types: &[String]) {
+/// Counts a turn that no client waits for.
+fn count_unattended(origin: Origin, dm_type: &str) {
     let origin = match origin {
         Origin::Chat => return,
         Origin::Scheduled => "scheduled",
         Origin::Dm => "dm",
-    };
-    let dm_type = match dm_type {
-        None => "",
-        Some(name) if dm_types.iter().any(|counted| counted == name) => name,
-        Some(_) => "other",
     };
     let dm_type = dm_type.to_owned();
     metrics::counter!(metric::TURN_UNWATCHED_TOTAL, "origin" => origin, "dm_type" => dm_type)

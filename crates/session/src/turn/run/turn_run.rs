@@ -11,6 +11,8 @@ use std::sync::Arc;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
 use turnwire_event::port::{TurnContext, TurnOutcome, TurnWork};
 use turnwire_event::{Message, Position, TurnId, metric};
 
@@ -27,6 +29,8 @@ use crate::turn::ending::{EndingContext, abort_turn, finish_turn};
 pub(crate) struct TurnRun {
     pub(crate) live: Arc<LiveSession>,
     pub(crate) turn: TurnId,
+    /// The span of every log line of the turn: its session, its id and its trace (D-83).
+    pub(crate) span: tracing::Span,
     pub(crate) emitter: Arc<TurnEmitter>,
     pub(crate) stop: CancellationToken,
     pub(crate) children: Arc<ChildTasks>,
@@ -50,7 +54,9 @@ impl TurnRun {
     pub(crate) fn spawn(self) {
         let live = self.live.clone();
         let runner = &live.services.runner;
-        runner.turn_tasks.spawn_on(self.run(), &runner.runtime);
+        let span = self.span.clone();
+        let task = self.run().instrument(span);
+        runner.turn_tasks.spawn_on(task, &runner.runtime);
     }
 
     async fn run(mut self) {
@@ -60,7 +66,8 @@ impl TurnRun {
         if let Some((work, context)) = work {
             // Inside a task: a panic before the first await fails this turn alone, too.
             let work = async move { work(context).await };
-            self.producer = Some(runner.runtime.spawn(work));
+            let span = self.span.clone();
+            self.producer = Some(runner.runtime.spawn(work.instrument(span)));
         }
         let timeout = tokio::time::sleep(self.live.services.options.turn_timeout);
         tokio::pin!(timeout);
@@ -75,7 +82,7 @@ impl TurnRun {
                 result = producer => break Some(result),
                 () = &mut timeout, if !timed_out => {
                     timed_out = true;
-                    request_cancel(&self.live, self.turn, "system", "turn_timeout");
+                    request_cancel(&self.live, self.turn, "system", TurnCancelled::TURN_TIMEOUT);
                 }
             }
         };
@@ -101,7 +108,7 @@ impl TurnRun {
                 tracing::error!(session = %self.live.id, turn = %self.turn, panic = error.is_panic(), "a producer panicked");
                 None
             }
-            None => Some("server_shutdown"),
+            None => Some(TurnCompleted::SERVER_SHUTDOWN),
         };
         abort_turn(&self.live, self.turn, reason, context);
     }
@@ -143,6 +150,7 @@ impl TurnRun {
             producer_left_behind: left_behind,
             children: self.children.finish(),
         });
+        context.worker_ends = self.children.worker_ends();
         context
     }
 
@@ -163,8 +171,10 @@ impl Drop for TurnRun {
             if let Some(producer) = &self.producer {
                 producer.abort();
             }
-            let context = self.emitter.ending_context();
-            abort_turn(&self.live, self.turn, Some("server_shutdown"), context);
+            let mut context = self.emitter.ending_context();
+            context.worker_ends = self.children.worker_ends();
+            let reason = Some(TurnCompleted::SERVER_SHUTDOWN);
+            abort_turn(&self.live, self.turn, reason, context);
             self.live.start_next_turn();
         }
     }

@@ -61,6 +61,8 @@ impl TurnProducer for AgentProducer {
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         let assembly = self.0.assemble(input);
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: Default::default(),
             versions: assembly.versions,
             history: assembly.history,
             gate: pass_through_gates()(),

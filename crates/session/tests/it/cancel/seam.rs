@@ -123,6 +123,8 @@ impl TurnProducer for Wrapped {
         let (sessions, when) = (self.sessions.clone(), self.when);
         let work = assembly.work;
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: Default::default(),
             versions: assembly.versions,
             history: assembly.history,
             gate: pass_through_gates()(),
@@ -205,7 +207,7 @@ fn failed(events: &[Event]) -> Vec<(ToolErrorClass, bool)> {
     failed.collect()
 }
 
-// S3-075, D-87
+// S3-075, D-87, S3-100
 #[tokio::test]
 async fn cancel_between_message_and_tools_calls_no_tool() {
     let (_sessions, _, events, written) = play(When::MessageEnded).await;

@@ -20,6 +20,7 @@ pub fn usage_of(input: u64, output: u64, cost_usd: f64) -> TokenUsage {
         reasoning_tokens: 0,
         cached_tokens: 0,
         cost_usd,
+        estimated: false,
     }
 }
 
@@ -100,6 +101,7 @@ pub fn call_as_sub_agent(
             message_id: None,
             content_sha256: None,
             error_class: LlmErrorClass::Timeout,
+            usage: TokenUsage::default(),
         }),
     };
     let mut emission = Emission::new(actor, body);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use turnwire_event::body::delegate::{DelegateCompleted, DelegateFailed, DelegateStarted};
+use turnwire_event::body::delegate::{
+    DelegateCompleted, DelegateFailed, DelegateStarted, SummaryDetail,
+};
 use turnwire_event::body::tool::{self, ToolCalled};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::port::{Emission, TurnContext, WorkerEnd, WorkerRefusal, WorkerTask};
@@ -13,7 +15,7 @@ use super::{emit, ids};
 /// The time limit of workers in tests without a timeout.
 pub const LONG_LIMIT: Duration = Duration::from_secs(60);
 
-/// Emits the tool call and the `delegate.started` of a reserved worker.
+/// Creates a worker, and emits the tool call and the `delegate.started` of it.
 pub async fn announce_worker(turn: &TurnContext) -> Result<WorkerTask, WorkerRefusal> {
     let (.., tool_use_id) = ids();
     emit(
@@ -25,7 +27,7 @@ pub async fn announce_worker(turn: &TurnContext) -> Result<WorkerTask, WorkerRef
             input_summary: String::new(),
         }),
     );
-    let id = turn.delegate.reserve()?;
+    let id = turn.delegate.create("counter").await?;
     let started = Body::DelegateStarted(DelegateStarted {
         worker_session_id: id,
         tool_use_id,
@@ -39,9 +41,9 @@ pub async fn announce_worker(turn: &TurnContext) -> Result<WorkerTask, WorkerRef
     Ok(WorkerTask {
         worker_session_id: id,
         tool_use_id,
-        agent: "counter".into(),
         task: "count to three".into(),
         limit: LONG_LIMIT,
+        detail: SummaryDetail::Text,
         trace: None,
     })
 }

@@ -70,5 +70,6 @@ pub fn status(event_id: &str) -> Body {
     Body::StatusEmitted(StatusEmitted {
         event_id: event_id.into(),
         message: "working".into(),
+        invocation_id: None,
     })
 }

@@ -44,6 +44,8 @@ impl TurnProducer for TestProducer {
     fn bind(&self, _: &TurnInput) -> BoundTurn {
         let act = self.0.clone();
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: Default::default(),
             versions: versions(),
             history: self.history(),
             gate: (self.1)(),

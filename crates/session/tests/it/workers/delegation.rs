@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use turnwire_event::Body;
+use turnwire_event::body::delegate::{DelegateEnd, DelegateFailed};
 use turnwire_event::code::{FailureMode, TurnKind, TurnState};
 use turnwire_event::port::{TurnContext, WorkerEnd, WorkerRefusal};
-use turnwire_session::{Error, Options};
+use turnwire_session::{CancelOutcome, Error, Options};
 
 use crate::stage::*;
 
-// S3-086
+// S3-086, SC-25
 #[tokio::test]
 async fn worker_is_a_session_with_its_own_log() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -118,6 +119,61 @@ async fn cancelled_worker_turn_lets_its_parent_go_on() {
     submit(&service, &me, id, text_request("again"))
         .await
         .expect("accepted");
+}
+
+#[tokio::test]
+async fn stored_turn_is_cancelled_only_in_included_sessions() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (act, _) = delegating_producer(LONG_LIMIT, hanging_worker);
+    let service = start_service(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, text_request("go"))
+        .await
+        .expect("accepted");
+    let id = wait_for_worker(&service, parent).await;
+    let turns = service.reader().turns(&me, id, None, 1).await;
+    let turn = turns.expect("turns").0[0].id;
+    let canceller = service.canceller();
+    let cancel = |included| canceller.request_stored(&me, move |id| id == included, turn, None);
+    assert_eq!(cancel(parent).await, Err(Error::TurnNotFound));
+    let (outcome, state) = cancel(id).await.expect("a turn of the worker");
+    assert!(matches!(outcome, CancelOutcome::Requested(_)));
+    assert_eq!(state, TurnState::Cancelling);
+    wait_for_terminals(&service, id, 1).await;
+    let ended = (CancelOutcome::NotRunning, TurnState::Cancelled);
+    assert_eq!(cancel(id).await, Ok(ended));
+}
+
+#[tokio::test]
+async fn word_of_the_server_in_a_persons_cancel_is_only_a_reason() {
+    for reason in ["delegate_timeout", "turn_timeout", "parent_cancelled"] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (act, ends) = delegating_producer(LONG_LIMIT, hanging_worker);
+        let service = start_service(dir.path(), Options::default(), act).await;
+        let me = owner("local");
+        let parent = new_session(&service).await;
+        submit(&service, &me, parent, text_request("go"))
+            .await
+            .expect("accepted");
+        let id = wait_for_worker(&service, parent).await;
+        let turns = service.reader().turns(&me, id, None, 1).await;
+        let (turns, _) = turns.expect("turns");
+        let canceller = service.canceller();
+        let cancelled = canceller.cancel(&me, turns[0].id, Some(reason.to_owned()));
+        assert_eq!(cancelled.await, Ok(TurnState::Cancelling));
+        wait_for_terminals(&service, parent, 1).await;
+        assert_eq!(
+            ends.lock().clone(),
+            [Ok(WorkerEnd::Failed(FailureMode::CancelledByUser))],
+            "{reason}"
+        );
+        let own = read_log(&service, id).await;
+        let Body::TurnCancelled(end) = &own.last().expect("an end").body else {
+            panic!("a cancel")
+        };
+        assert_eq!(end.reason, reason);
+    }
 }
 
 #[tokio::test]
@@ -260,7 +316,7 @@ async fn persons_turn_in_a_worker_has_its_own_worker_limit() {
 }
 
 #[tokio::test]
-async fn settled_reservation_never_starts_a_worker() {
+async fn settled_worker_never_starts() {
     let dir = tempfile::tempdir().expect("a folder");
     let ends = Arc::new(Mutex::new(Vec::new()));
     let seen = ends.clone();
@@ -269,7 +325,12 @@ async fn settled_reservation_never_starts_a_worker() {
         async move {
             let task = announce_worker(&turn).await.expect("a worker");
             let ids = (task.worker_session_id, task.tool_use_id);
-            assert_eq!(turn.delegate.left(ids.1).await, [ids.0]);
+            let left = turn.delegate.left(ids.1, FailureMode::Timeout).await;
+            let failed = DelegateFailed {
+                worker_session_id: ids.0,
+                failure_mode: FailureMode::Timeout,
+            };
+            assert_eq!(left, [DelegateEnd::Failed(failed)]);
             let end = turn.delegate.run(task).await;
             report_worker_end(&turn, ids, &end);
             seen.lock().push(end);
@@ -289,5 +350,9 @@ async fn settled_reservation_never_starts_a_worker() {
         .workers(&me, parent, None, 10)
         .await
         .expect("a list");
-    assert_eq!(workers.len(), 0);
+    let [(worker, None)] = &workers[..] else {
+        panic!("a worker without a turn: {workers:?}");
+    };
+    let own = read_log(&service, worker.id).await;
+    assert_eq!(own.len(), 1, "its creation alone: {own:?}");
 }

@@ -6,9 +6,11 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use turnwire_event::body::session::SessionClosed;
 use turnwire_event::code::{FailureMode, ReceiptKind, StopOutcome, TurnKind};
 use turnwire_event::port::{ChildTask, TurnContext, WorkerEnd};
-use turnwire_session::{Error, Options};
+use turnwire_event::{Actor, Body};
+use turnwire_session::{Error, LiveSession, Options, WatchGuard};
 
 use crate::stage::*;
 
@@ -19,6 +21,92 @@ impl Drop for Began {
     fn drop(&mut self) {
         let _ = self.0.send(false);
     }
+}
+
+//
+#[tokio::test]
+async fn watchers_of_a_deleted_session_get_its_last_event() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (act, _) = delegating_producer(LONG_LIMIT, hanging_worker);
+    let service = start_service(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let parent = new_session(&service).await;
+    submit(&service, &me, parent, text_request("go"))
+        .await
+        .expect("accepted");
+    let worker = wait_for_worker(&service, parent).await;
+    let mut lives = Vec::new();
+    for id in [parent, worker, new_session(&service).await] {
+        lives.push(service.live_sessions().open(&me, id).await.expect("open"));
+    }
+    let watchers: Vec<_> = lives[..2].iter().map(WatchGuard::new).collect();
+    for id in [parent, lives[2].id] {
+        service.writer().delete(&me, id).await.expect("deleted");
+    }
+    let names = |live: &Arc<LiveSession>| {
+        let mut names = Vec::new();
+        let project = |_: &turnwire_hub::RingEntry, _: &mut Vec<u8>| 0;
+        let first = live.ring.first();
+        live.ring.read(3, first, 10_000, &project, &mut |run| {
+            names.extend(run.heads().iter().map(|head| head.kind.name()));
+        });
+        names
+    };
+    for live in &lives[..2] {
+        let names = names(live);
+        assert_eq!(names.last(), Some(&"session.closed"), "{names:?}");
+        assert!(live.ring.is_closed());
+    }
+    assert!(
+        !names(&lives[2]).contains(&"session.closed"),
+        "nobody watched"
+    );
+    drop(watchers);
+}
+
+//
+#[tokio::test]
+async fn announced_deletion_is_finished_after_a_crash() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (act, _) = delegating_producer(LONG_LIMIT, hanging_worker);
+    let service = start_service(dir.path(), Options::default(), act).await;
+    let me = owner("local");
+    let (parent, other) = (new_session(&service).await, new_session(&service).await);
+    for text in ["go", "queued"] {
+        enqueue(&service, parent, text).await;
+    }
+    let worker = wait_for_worker(&service, parent).await;
+    let live = service.live_sessions().open(&me, parent).await;
+    let closed = SessionClosed {
+        reason: "deleted".to_owned(),
+    };
+    let closed = live
+        .expect("open")
+        .emit(Actor::SYSTEM, Body::SessionClosed(closed));
+    let closed = closed.expect("the last event");
+    while read_log(&service, parent)
+        .await
+        .last()
+        .map(|event| event.id)
+        != Some(closed)
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let image = copy_store(dir.path());
+    let (gate, act) = Turnstile::new();
+    let after = start_service(image.path(), Options::default(), act).await;
+    for id in [parent, worker] {
+        let opened = after.live_sessions().open(&me, id).await;
+        assert_eq!(opened.map(drop), Err(Error::SessionNotFound));
+    }
+    let (left, _) = after
+        .reader()
+        .sessions(&me, None, 10)
+        .await
+        .expect("a list");
+    let left: Vec<_> = left.into_iter().map(|row| row.id).collect();
+    assert_eq!(left, [other]);
+    assert!(gate.ran().is_empty(), "queued turns are deleted too");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ async fn start_delegating(dir: &Path, act: WorkFn) -> (SessionService, SessionId
     (service, parent)
 }
 
-// S3-081
+// S3-081, S3-100
 #[tokio::test]
 async fn worker_stops_with_a_turn_whose_producer_hangs() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -153,10 +153,9 @@ async fn shutdown_ends_workers_and_parents() {
 async fn recovery_ends_workers_before_their_parents() {
     let dir = tempfile::tempdir().expect("a folder");
     let (act, _) = delegating_producer(LONG_LIMIT, |turn| async move {
-        if turn.delegate.reserve() == Err(WorkerRefusal::TooDeep) {
+        if delegate_task(&turn, LONG_LIMIT).await == Err(WorkerRefusal::TooDeep) {
             return hanging_worker(turn).await;
         }
-        let _ = delegate_task(&turn, LONG_LIMIT).await;
         OK
     });
     let (service, parent) = start_delegating(dir.path(), act).await;

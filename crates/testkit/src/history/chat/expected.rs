@@ -119,10 +119,7 @@ impl ExpectedTurn {
         let blocks = text.split_inclusive("\n\n");
         let frames = blocks.filter(|block| block.as_bytes() != pc3::SENTINEL);
         for (block, number) in frames.zip(0u8..) {
-            let id = FrameCursor {
-                position: event.id,
-                frame: Some(number),
-            };
+            let id = FrameCursor::of_frame(event, number);
             self.frames.push((id, block.to_owned()));
         }
         if event.body.kind().is_terminal() && self.terminal.is_none() {

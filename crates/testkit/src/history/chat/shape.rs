@@ -69,6 +69,7 @@ fn check_envelope(
         return Err("the timestamp is not UTC with milliseconds".into());
     }
     let payload: &[&str] = match event {
+        "completed" if data.contains_key("paused") => &["paused"],
         "response_id" | "completed" => &[],
         "episode" => &["episode_id"],
         "thinking" if data.contains_key("content") => &["content", "role"],
@@ -88,7 +89,9 @@ fn check_envelope(
             "reasoning_tokens",
             "cached_tokens",
         ],
+        "cancelled" if data.contains_key("kept_until") => &["error", "kept_until"],
         "cancelled" => &["error"],
+        "error" if data.contains_key("kept_until") => &["error", "is_final", "kept_until"],
         "error" => &["error", "is_final"],
         _ => return Err("unknown event type".into()),
     };
@@ -98,7 +101,7 @@ fn check_envelope(
     let kinds = payload.iter().all(|name| {
         let value = &data[*name];
         match *name {
-            "tool_call" | "error" | "data" => value.is_object(),
+            "tool_call" | "error" | "data" | "paused" => value.is_object(),
             "is_final" => value.is_boolean(),
             // A component is any JSON.
             "chunk" if event == "component" => true,

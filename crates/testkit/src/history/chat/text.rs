@@ -107,6 +107,7 @@ fn is_projection(frame: &ViewedFrame, expected: &ExpectedTurn) -> bool {
         timestamp,
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     };
     let mut bytes = Vec::new();

@@ -82,7 +82,7 @@ fn accepted_turn_missing_from_log_is_reported() {
 #[test]
 fn frame_not_derived_from_log_is_reported() {
     edited(&["ChatChanged"], "usage", "_tokens\":", "_tokens\":1");
-    edited(&["ChatLost", "ChatMissed"], "episode", "-1\n", "-2\n");
+    edited(&["ChatLost", "ChatMissed"], "episode", "-1-", "-2-");
 }
 
 // I2
@@ -259,7 +259,7 @@ fn frame_after_terminal_is_reported() {
     history_violates(&["ChatAfterTerminal", "ChatLost"], |history| {
         let (chat, at) = live(history, &event("completed"));
         let mut copy = chat.blocks[at].clone();
-        copy.text = copy.text.replacen("-1\n", "-2\n", 1);
+        copy.text = copy.text.replacen("-1-", "-2-", 1);
         chat.blocks.insert(at + 1, copy);
     });
 }

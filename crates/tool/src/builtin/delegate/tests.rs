@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use turnwire_event::body::delegate::SummaryDetail;
 use turnwire_event::code::{FailureMode, ToolErrorClass};
 use turnwire_event::port::{self, BoxFuture, EventEmitter, WorkerEnd, WorkerRefusal, WorkerTask};
 use turnwire_event::{SessionId, ToolUseId, Ulid};
@@ -18,16 +19,23 @@ use crate::tool::{Tool as _, ToolFailure, ToolInvocation};
 struct FakeDelegate {
     end: Result<WorkerEnd, WorkerRefusal>,
     tasks: Mutex<Vec<WorkerTask>>,
+    discarded: Mutex<Vec<SessionId>>,
 }
 
 impl port::WorkerLauncher for FakeDelegate {
-    fn reserve(&self) -> Result<SessionId, WorkerRefusal> {
-        self.end.clone().map(|_| SessionId(Ulid(9)))
+    fn create(&self, agent: &str) -> BoxFuture<'static, Result<SessionId, WorkerRefusal>> {
+        assert_eq!(agent, "reader");
+        let created = self.end.clone().map(|_| SessionId(Ulid(9)));
+        Box::pin(std::future::ready(created))
+    }
+
+    fn discard(&self, worker: SessionId) {
+        self.discarded.lock().push(worker);
     }
 
     fn run(&self, task: WorkerTask) -> BoxFuture<'static, WorkerEnd> {
         self.tasks.lock().push(task);
-        let end = self.end.clone().expect("only a reserved worker runs");
+        let end = self.end.clone().expect("only a created worker runs");
         Box::pin(std::future::ready(end))
     }
 }
@@ -52,6 +60,7 @@ struct RunOutcome {
     result: Result<Value, ToolFailure>,
     events: Vec<Value>,
     tasks: Vec<WorkerTask>,
+    discarded: Vec<SessionId>,
 }
 
 async fn run(
@@ -62,6 +71,7 @@ async fn run(
     let delegate = Arc::new(FakeDelegate {
         end,
         tasks: Mutex::default(),
+        discarded: Mutex::default(),
     });
     let sink = EventSink::with_room(2);
     let call = ToolInvocation {
@@ -89,6 +99,7 @@ async fn run(
         result,
         events: events.collect(),
         tasks: delegate.tasks.lock().clone(),
+        discarded: delegate.discarded.lock().clone(),
     }
 }
 
@@ -117,9 +128,10 @@ async fn worker_is_announced_before_and_reported_after() {
     assert_eq!(outcome.result, Ok(json!({"success": true, "answer": long})));
     let task = &outcome.tasks[0];
     assert_eq!(
-        (task.agent.as_str(), task.task.as_str()),
-        ("reader", "Read it.")
+        (task.task.as_str(), task.detail),
+        ("Read it.", SummaryDetail::Text)
     );
+    assert!(outcome.discarded.is_empty());
     assert_eq!(task.limit.as_secs(), 5);
     let tool = DelegateTool::build(&def(), "reader");
     assert!(

@@ -27,28 +27,29 @@ pub(super) struct ItemSelection {
 }
 
 impl ItemSelection {
-    /// Reads `{ids: […]}` or `{items: […]}`.
+    /// Reads `{ids: […]}`, or `{items: […]}` where there are `enrichers` to check them with.
     pub(super) fn list(
         input: &Value,
         data_type: &str,
-        enrichers: &[Arc<EnricherType>],
+        enrichers: Option<&[Arc<EnricherType>]>,
         context: &ToolContext,
     ) -> Result<Self, ToolFailure> {
         let input = InputFields::new(input, &["ids", "items"])?;
         match (input.optional_list("ids")?, input.optional_list("items")?) {
             (Some(ids), None) => Self::from_store(&strings(ids)?, data_type, context),
-            (None, Some(items)) => Self::from_model(items, enrichers),
-            (Some(_), Some(_)) | (None, None) => Err(ToolFailure::invalid_input(
-                "Give either `ids` or `items`: a list.",
-            )),
+            (None, Some(items)) => Self::from_model(items, enrichers.ok_or_else(not_written)?),
+            (Some(_), Some(_)) | (None, None) => Err(ToolFailure::invalid_input(match enrichers {
+                Some(_) => "Give either `ids` or `items`: a list.",
+                None => "Give `ids`: a list.",
+            })),
         }
     }
 
-    /// Reads `{id}` or `{component: {…}}`.
+    /// Reads `{id}`, or `{component: {…}}` where there are `enrichers` to check it with.
     pub(super) fn one(
         input: &Value,
         data_type: &str,
-        enrichers: &[Arc<EnricherType>],
+        enrichers: Option<&[Arc<EnricherType>]>,
         context: &ToolContext,
     ) -> Result<Self, ToolFailure> {
         let input = InputFields::new(input, &["id", "component"])?;
@@ -56,15 +57,17 @@ impl ItemSelection {
         match (input.optional_text("id")?, component) {
             (Some(id), None) => Self::from_store(&[id], data_type, context),
             (None, Some(component)) => {
+                let enrichers = enrichers.ok_or_else(not_written)?;
                 let items = vec![component.clone()];
                 check_schema(&items, enrichers)?;
                 check_bytes(&items)?;
                 let ids = id_of(component, enrichers).into_iter().collect();
                 Ok(Self { ids, items })
             }
-            (Some(_), Some(_)) | (None, None) => Err(ToolFailure::invalid_input(
-                "Give either `id`, a string, or `component`, an object.",
-            )),
+            (Some(_), Some(_)) | (None, None) => Err(ToolFailure::invalid_input(match enrichers {
+                Some(_) => "Give either `id`, a string, or `component`, an object.",
+                None => "Give `id`: a string.",
+            })),
         }
     }
 
@@ -104,6 +107,11 @@ impl ItemSelection {
     }
 }
 
+/// The tool shows what a data service returned, and nothing that a model wrote (FR-10).
+fn not_written() -> ToolFailure {
+    ToolFailure::invalid_input("Only what was found can be shown: name it by its id.")
+}
+
 fn strings(list: &[Value]) -> Result<Vec<&str>, ToolFailure> {
     let strings: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
     strings.ok_or_else(|| ToolFailure::invalid_input("`ids` must be a list of strings."))
@@ -133,7 +141,7 @@ fn check_bytes(items: &[Value]) -> Result<(), ToolFailure> {
 fn check_schema(items: &[Value], enrichers: &[Arc<EnricherType>]) -> Result<(), ToolFailure> {
     let is_valid = |enricher: &Arc<EnricherType>| enricher.are_valid_items(items);
     ToolFailure::require(
-        enrichers.is_empty() || enrichers.iter().any(is_valid),
+        enrichers.iter().any(is_valid),
         || "The items do not match the schema of their type. Name them by id instead.",
     )
 }

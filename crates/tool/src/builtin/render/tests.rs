@@ -14,7 +14,11 @@ use crate::tool::Tool as _;
 
 /// Offers, each with an id and a title; and a total, which only an enricher knows.
 fn offers() -> Vec<Arc<EnricherType>> {
-    let enricher = Enricher {
+    of_enrichers(&[offer_search()])
+}
+
+fn offer_search() -> Enricher {
+    Enricher {
         enricher_id: "offer_search".into(),
         domain_type: "offer_list".into(),
         service: "market".into(),
@@ -35,7 +39,10 @@ fn offers() -> Vec<Arc<EnricherType>> {
                 "additionalProperties": false,
             }},
         })),
-    };
+    }
+}
+
+fn of_enrichers(enrichers: &[Enricher]) -> Vec<Arc<EnricherType>> {
     let mut services = BTreeMap::new();
     let service = turnwire_pack::DataService {
         mcp: None,
@@ -44,19 +51,23 @@ fn offers() -> Vec<Arc<EnricherType>> {
         max_bytes: 1,
     };
     services.insert("market".to_owned(), service);
-    let connector =
-        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |_| {
-            Ok(Arc::new(|_, _| {
-                Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
-            }))
-        });
+    let connector = Connector::with_transports(&services, enrichers, Arc::new(NoVerifier), |_| {
+        Ok(Arc::new(|_, _| {
+            Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
+        }))
+    });
     connector
         .expect("a connector")
         .registry
         .of_domain("offer_list")
 }
 
+/// A tool that shows found offers and those that a model writes.
 fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
+    tool_with(shape, enricher, true)
+}
+
+fn tool_with(shape: RenderShape, enricher: Vec<Arc<EnricherType>>, model_items: bool) -> PackTool {
     let def = ToolDef {
         approval: false,
         progress_status: None,
@@ -65,6 +76,7 @@ fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
         kind: ToolKind::Render {
             data_type: "offer_list".into(),
             shape,
+            model_items,
         },
         input_schema: Value::Null,
         status: None,
@@ -72,7 +84,8 @@ fn tool(shape: RenderShape, enricher: Vec<Arc<EnricherType>>) -> PackTool {
         remember: false,
     };
     let id_generator: Arc<dyn IdGenerator> = Arc::new(CountingIdGenerator::default());
-    RenderTool::build(&def, ("offer_list", shape), enricher, &id_generator)
+    let shown = ("offer_list", shape, model_items);
+    RenderTool::build(&def, shown, enricher, &id_generator)
 }
 
 fn offer(n: u32) -> Value {
@@ -130,6 +143,7 @@ async fn list_is_loading_then_loaded_and_stored() {
     };
     let loaded = Emission {
         provider_response_id: None,
+        sub_agent_id: None,
         actor,
         trace,
         body: Body::DataLoaded(DataLoaded {
@@ -248,18 +262,82 @@ async fn items_of_a_model_must_match_their_schema() {
     .await;
     assert!(result.is_err() && events.is_empty());
 
-    // A type without an enricher has no schema; its items need only an id.
-    let free = tool(RenderShape::List, Vec::new());
-    let (result, _) = run(&free, json!({"items": [{"id": 5, "any": [1]}]})).await;
-    assert_eq!(result, Ok(shown(&["5"])));
+    // A type without an enricher has no schema that an item could match; nor has an enricher without.
+    let recent = Enricher {
+        enricher_id: "offer_recent".into(),
+        payload_schema: None,
+        ..offer_search()
+    };
+    for enrichers in [Vec::new(), of_enrichers(&[offer_search(), recent])] {
+        let free = tool(RenderShape::List, enrichers);
+        let (result, events) = run(&free, json!({"items": [{"id": "5", "any": [1]}]})).await;
+        assert!(result.is_err() && events.is_empty());
+    }
+}
+
+// FR-10
+#[tokio::test]
+async fn items_of_a_model_are_refused_by_default() {
+    for (shape, input, field) in [
+        (RenderShape::List, json!({"items": [offer(7)]}), "items"),
+        (
+            RenderShape::Single,
+            json!({"component": offer(7)}),
+            "component",
+        ),
+    ] {
+        let strict = tool_with(shape, offers(), false);
+        let (result, events) = run(&strict, input).await;
+        let message = "Only what was found can be shown: name it by its id.";
+        assert_eq!(result, Err(ToolFailure::invalid_input(message)));
+        assert_eq!(events, []);
+        let schema = strict.input_schema();
+        assert_eq!(schema["properties"].get(field), None, "{schema}");
+        let schema = tool(shape, offers()).input_schema();
+        assert!(schema["properties"].get(field).is_some(), "{schema}");
+    }
+}
+
+// AC-8, FR-16
+#[tokio::test]
+async fn list_fills_the_placeholder_of_its_data() {
+    let sink = EventSink::with_room(10);
+    let call = call(json!({"ids": ["OFF_1"]}), &sink);
+    let items = &call.context.items;
+    items.put("offer_list", "OFF_1", offer(1));
+    // A placeholder that no client has seen cannot be filled, and is given up with its call.
+    let given_up = items.begin_loading("offer_list").expect("the first");
+    assert!(items.begin_loading("offer_list").is_none(), "one of a type");
+    assert_eq!(items.end_loading("offer_list"), None);
+    drop(given_up);
+    let begun = items.begin_loading("offer_list").expect("a new one");
+    begun.announced("data_early".to_owned());
+    assert!(items.begin_loading("offer_list").is_none(), "one of a type");
+    let context = Arc::clone(&call.context);
+    let result = tool_with(RenderShape::List, offers(), false)
+        .run(call)
+        .await;
+    assert_eq!(result, Ok(shown(&["OFF_1"])));
+    let events = sink.emissions();
+    let [event] = events.as_slice() else {
+        panic!("one event, not {events:?}");
+    };
+    let Body::DataLoaded(loaded) = &event.body else {
+        panic!("{event:?}");
+    };
+    assert_eq!(
+        (loaded.id.as_str(), &loaded.key),
+        ("data_early", &key(&["OFF_1"]))
+    );
+    assert_eq!(context.items.end_loading("offer_list"), None);
 }
 
 // S1-012
 #[tokio::test]
 async fn list_is_limited_in_count_and_bytes() {
-    let list = tool(RenderShape::List, Vec::new());
+    let list = tool(RenderShape::List, offers());
     let items = |count: usize, bytes: usize| {
-        let item = |n: usize| json!({"id": n.to_string(), "text": "x".repeat(bytes)});
+        let item = |n: usize| json!({"id": n.to_string(), "title": "x".repeat(bytes)});
         json!({"items": (0..count).map(item).collect::<Vec<_>>()})
     };
     assert!(run(&list, items(500, 0)).await.0.is_ok());

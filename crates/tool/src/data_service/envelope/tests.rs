@@ -117,7 +117,7 @@ fn other_bodies_are_not_an_envelope() {
     assert!(Envelope::read(b"\xff\xfe").is_err());
 }
 
-// S2-050
+// S2-050, S2-082
 #[test]
 fn envelope_for_another_principal_is_rejected() {
     let others = [

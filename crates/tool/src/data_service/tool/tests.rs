@@ -19,10 +19,10 @@ fn unavailable(class: ToolErrorClass, reason: Reason) -> ToolFailure {
     ToolFailure {
         class,
         message: "data unavailable".to_owned(),
-        fault: Some(ServiceFault {
+        fault: Some(Box::new(ServiceFault {
             enricher_id: "offer_search".to_owned(),
             reason,
-        }),
+        })),
         fatal: false,
     }
 }
@@ -130,7 +130,7 @@ async fn failure_has_enricher_and_reason_and_is_counted() {
         ),
         (
             envelope(json!({"status": "error", "reason": "cosmic_rays"})),
-            Reason::UpstreamUnavailable,
+            Reason::parse("cosmic_rays").expect("a code"),
         ),
         (
             envelope(json!({"version": "2.0.0"})),
@@ -153,17 +153,18 @@ async fn failure_has_enricher_and_reason_and_is_counted() {
     }
     let labels = |reason: &str| {
         format!(
-            "stream_ccs_error_total{{vertical=\"\",sub_agent_id=\"shop\",dm_type=\"\",\
+            "turnwire_stream_ccs_error_total{{vertical=\"\",sub_agent_id=\"shop\",dm_type=\"\",\
              experiment_arm=\"\",agent_definition_version=\"market@1\",\
              enricher_id=\"offer_search\",reason=\"{reason}\"}}"
         )
     };
-    let mut counted = logs.metrics("stream_ccs_error_total");
+    let mut counted = logs.metrics("turnwire_stream_ccs_error_total");
     counted.sort();
     let expected = [
+        format!("{} 1", labels("other")),
         format!("{} 1", labels("upstream_partial")),
         format!("{} 1", labels("upstream_timeout")),
-        format!("{} 5", labels("upstream_unavailable")),
+        format!("{} 4", labels("upstream_unavailable")),
     ];
     assert_eq!(counted, expected);
     let one = |name: &str| {
@@ -171,18 +172,18 @@ async fn failure_has_enricher_and_reason_and_is_counted() {
             "{name}{{enricher_id=\"offer_search\",consumer=\"consumer-agent\"}} 1"
         )]
     };
-    let skew = "ps6_envelope_version_mismatch_total";
+    let skew = "turnwire_ps6_envelope_version_mismatch_total";
     assert_eq!(logs.metrics(skew), one(skew), "S2-042");
-    let unknown = "ps6_envelope_reason_unknown_total";
+    let unknown = "turnwire_ps6_envelope_reason_unknown_total";
     assert_eq!(logs.metrics(unknown), one(unknown), "D-29");
 }
 
-// S2-051, S2-052
+// S2-051, S2-052, S2-053
 #[tokio::test]
 async fn mismatch_is_dropped_counted_and_logged_once() {
     let logs = LogCapture::start();
     let fixture = ToolFixture::new([Step::answer(envelope(json!({"principal": "user-99"})))]);
-    let name = "ps6_envelope_principal_mismatch_total";
+    let name = "turnwire_ps6_envelope_principal_mismatch_total";
     let counted = |n: u8| [format!("{name}{{consumer=\"consumer-agent\"}} {n}")];
     assert_eq!(
         logs.metrics(name),
@@ -219,6 +220,29 @@ async fn mismatch_is_dropped_counted_and_logged_once() {
     }
 }
 
+// 001 AC-7
+#[tokio::test]
+async fn refused_principal_is_counted_and_logged_as_an_incident() {
+    let logs = LogCapture::start();
+    let refused = json!({"error": "principal_mismatch"});
+    let fixture = ToolFixture::new([Step::status(403, refused)]);
+    let name = "turnwire_ps6_principal_refused_total";
+    let counted = |n: u8| [format!("{name}{{consumer=\"consumer-agent\"}} {n}")];
+    assert_eq!(logs.metrics(name), counted(0), "there from the start");
+    let call = fixture.call(json!({}));
+    let context = Arc::clone(&call.context);
+    let failure = unavailable(ToolErrorClass::PrincipalMismatch, Reason::Unauthorized);
+    assert_eq!(fixture.tool.run(call).await, Err(failure));
+    assert_eq!(logs.metrics(name), counted(1));
+    let received = logs.log();
+    let mut lines = received.lines().filter(|line| line.contains("security"));
+    let line = lines.next().expect("a line");
+    assert!(
+        line.contains("WARN") && line.contains(&context.turn_id.to_string()),
+        "{line}"
+    );
+}
+
 // S2-043
 #[tokio::test]
 async fn cache_and_timing_are_recorded_in_the_span_only() {
@@ -243,18 +267,18 @@ async fn cache_and_timing_are_recorded_in_the_span_only() {
 
 // S2-049
 #[tokio::test]
-async fn rejections_of_the_service_are_envelope_errors() {
+async fn rejections_of_the_service_have_their_classes() {
     let fixture = ToolFixture::new([
         Step::status(400, json!({"error": "missing_principal"})),
         Step::status(403, json!({"error": "principal_mismatch"})),
         Step::status(503, json!({"error": "missing_principal"})),
     ]);
-    for reason in [
-        Reason::InvalidRequest,
-        Reason::Unauthorized,
-        Reason::UpstreamUnavailable,
+    for (class, reason) in [
+        (ToolErrorClass::EnvelopeError, Reason::InvalidRequest),
+        (ToolErrorClass::PrincipalMismatch, Reason::Unauthorized),
+        (ToolErrorClass::EnvelopeError, Reason::UpstreamUnavailable),
     ] {
-        let failure = unavailable(ToolErrorClass::EnvelopeError, reason);
+        let failure = unavailable(class, reason);
         assert_eq!(fixture.run(json!({})).await, Err(failure));
     }
 }

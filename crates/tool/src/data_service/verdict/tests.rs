@@ -75,7 +75,7 @@ fn reason(result: Result<ServiceData, ServiceFailure>) -> Reason {
     result.expect_err("nothing of use").reason()
 }
 
-// S2-038
+// S2-038, S2-082
 #[test]
 fn ok_returns_the_payload() {
     assert_eq!(with(json!({})), Ok(ServiceData::Complete(payload())));
@@ -224,7 +224,7 @@ fn payload_beyond_the_limit_is_unavailable() {
 
 // S1-091
 #[test]
-fn known_reasons_are_kept_and_others_are_unavailable() {
+fn reasons_are_kept_and_unusable_ones_are_unavailable() {
     let reasons = [
         ("upstream_unavailable", Reason::UpstreamUnavailable),
         ("upstream_timeout", Reason::UpstreamTimeout),
@@ -239,8 +239,17 @@ fn known_reasons_are_kept_and_others_are_unavailable() {
         assert_eq!(lapse.class(), ToolErrorClass::EnvelopeError);
     }
     let lapse = with(json!({"status": "error", "reason": "cosmic_rays"})).expect_err("an error");
-    assert_eq!(lapse, ServiceFailure::UnknownReason);
-    assert_eq!(lapse.reason(), Reason::UpstreamUnavailable);
+    assert_eq!(
+        lapse,
+        ServiceFailure::UnknownReason(ReasonToken::new("cosmic_rays"))
+    );
+    assert_eq!(lapse.reason().as_str(), "cosmic_rays");
+    assert_eq!(lapse.reason().label(), "other");
+    for unusable in ["", "host db-7 is down", "/var/lib", &"r".repeat(65)] {
+        let lapse = with(json!({"status": "error", "reason": unusable})).expect_err("an error");
+        assert_eq!(lapse, ServiceFailure::UnknownReason(None), "{unusable}");
+        assert_eq!(lapse.reason(), Reason::UpstreamUnavailable);
+    }
 }
 
 // S2-049
@@ -253,9 +262,8 @@ fn rejections_of_the_service_have_their_reasons() {
     let refused = refused.expect_err("a refusal");
     assert_eq!(refused, ServiceFailure::PrincipalRefused);
     assert_eq!(refused.reason(), Reason::Unauthorized);
-    for lapse in [missing, refused] {
-        assert_eq!(lapse.class(), ToolErrorClass::EnvelopeError);
-    }
+    assert_eq!(missing.class(), ToolErrorClass::EnvelopeError);
+    assert_eq!(refused.class(), ToolErrorClass::PrincipalMismatch);
 }
 
 #[test]

@@ -59,7 +59,11 @@ async fn key_is_hidden_in_every_notation() {
     ];
     for status in [200, 403] {
         for body in bodies {
-            let site = FakeSite::with_response(response(status, "application/json", body)).await;
+            let kind = match body.starts_with('{') {
+                true => "application/json",
+                false => "text/plain",
+            };
+            let site = FakeSite::with_response(response(status, kind, body)).await;
             let mut def = http(
                 ToolMethod::Get,
                 format!("{}/?token=url-own-secret&pass=1234567890", site.url),

@@ -281,7 +281,7 @@ fn service() -> DataService {
     }
 }
 
-// S2-044
+// S2-044, S2-053
 #[tokio::test]
 async fn data_service_behind_a_server_uses_the_connector() {
     let fixture = ServerFixture::new();

@@ -17,8 +17,8 @@ async fn server_that_dies_fails_its_call_and_restarts() {
     let logs = LogCapture::start();
     let fixture = ServerFixture::new();
     let tools = fixture.open_mode("good", &[]).await;
-    let up = || logs.metrics("mcp_server_up");
-    assert_eq!(up(), [r#"mcp_server_up{server="small"} 1"#]);
+    let up = || logs.metrics("turnwire_mcp_server_up");
+    assert_eq!(up(), [r#"turnwire_mcp_server_up{server="small"} 1"#]);
     let began = Instant::now();
     let failed = run(&tools, "die", json!({})).await.expect_err("a failure");
     assert_eq!(failed.class, ToolErrorClass::Internal);
@@ -40,10 +40,13 @@ async fn server_that_dies_fails_its_call_and_restarts() {
         text = run(&tools, "echo", json!({"text": "a"})).await;
     }
     assert_eq!(text, Ok(json!("a")));
-    assert_eq!(up(), [r#"mcp_server_up{server="small"} 1"#]);
-    let restarts = logs.metrics("mcp_server_restarts_total");
-    assert_eq!(restarts, [r#"mcp_server_restarts_total{server="small"} 1"#]);
-    let calls = logs.metrics("mcp_calls_total").join("\n");
+    assert_eq!(up(), [r#"turnwire_mcp_server_up{server="small"} 1"#]);
+    let restarts = logs.metrics("turnwire_mcp_server_restarts_total");
+    assert_eq!(
+        restarts,
+        [r#"turnwire_mcp_server_restarts_total{server="small"} 1"#]
+    );
+    let calls = logs.metrics("turnwire_mcp_calls_total").join("\n");
     assert!(calls.contains(r#"outcome="broke"} 1"#), "{calls}");
     assert!(calls.contains(r#"outcome="ok"} 1"#), "{calls}");
 }
@@ -62,14 +65,14 @@ async fn call_waits_two_seconds_for_a_server_that_is_away() {
     assert_eq!(failed.message, "The tool's server is not available.");
     assert!(took >= Duration::from_millis(1_500), "{took:?}");
     assert_eq!(
-        logs.metrics("mcp_server_up"),
-        [r#"mcp_server_up{server="small"} 0"#]
+        logs.metrics("turnwire_mcp_server_up"),
+        [r#"turnwire_mcp_server_up{server="small"} 0"#]
     );
     // Half a second, a second, two: the pauses grow, so there are few attempts.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let tried = fixture.count("initialize");
     assert_eq!(tried, 1, "those that came to nothing never spoke");
-    let restarts = logs.metrics("mcp_server_restarts_total").concat();
+    let restarts = logs.metrics("turnwire_mcp_server_restarts_total").concat();
     let restarts: u32 = restarts
         .rsplit(' ')
         .next()
@@ -224,11 +227,11 @@ async fn unchanged_definition_keeps_its_connection() {
     // The tools of the old definition still work.
     assert!(run(&second, "echo", json!({})).await.is_ok());
     assert!(run(&third, "echo", json!({})).await.is_ok());
-    let up = |count: u32| format!(r#"mcp_server_up{{server="small"}} {count}"#);
-    assert_eq!(logs.metrics("mcp_server_up"), [up(2)]);
+    let up = |count: u32| format!(r#"turnwire_mcp_server_up{{server="small"}} {count}"#);
+    assert_eq!(logs.metrics("turnwire_mcp_server_up"), [up(2)]);
     drop(second);
     until("the old one is stopped", || {
-        logs.metrics("mcp_server_up") == [up(1)]
+        logs.metrics("turnwire_mcp_server_up") == [up(1)]
     })
     .await;
 }
@@ -247,7 +250,7 @@ async fn unused_server_is_stopped() {
     );
     drop(echo);
     until("it is stopped", || {
-        logs.metrics("mcp_server_up") == [r#"mcp_server_up{server="small"} 0"#]
+        logs.metrics("turnwire_mcp_server_up") == [r#"turnwire_mcp_server_up{server="small"} 0"#]
     })
     .await;
     // The next pack has no servers.
@@ -262,7 +265,9 @@ async fn notifications_beyond_the_rate_are_dropped_and_counted() {
     let tools = fixture.open_mode("good", &[]).await;
     let text = run(&tools, "spam", json!({"count": 20_000})).await;
     assert_eq!(text, Ok(json!("spammed")));
-    let dropped = logs.metrics("mcp_notifications_dropped_total").concat();
+    let dropped = logs
+        .metrics("turnwire_mcp_notifications_dropped_total")
+        .concat();
     let dropped: u64 = dropped
         .rsplit(' ')
         .next()

@@ -19,6 +19,7 @@ use tokio::process::Child;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::codec::LengthDelimitedCodec;
+use tracing::Instrument as _;
 use turnwire_event::code::StopOutcome;
 use turnwire_event::metric;
 use turnwire_event::port::BoxFuture;
@@ -27,7 +28,7 @@ use super::GuardProcess;
 use crate::program::guard::frame::{
     FRAME_BYTES_MAX, GuardFrame, HEAD_BYTES, ProgramEnded, ProgramExit, TAG_BYTES,
 };
-use crate::program::guard::kill_descendants;
+use crate::program::guard::{EXIT_USAGE, kill_descendants};
 use crate::program::orphans::GuardRegistration;
 use crate::tool::LiveTask;
 
@@ -112,7 +113,8 @@ pub(super) struct GuardSupervisor {
     /// The output so far; its end is not set.
     finished: FinishedProgram,
     grace: Duration,
-    /// The guard was requested to end the program.
+    /// The guard was requested to end the program. It is sent signals only once it has started the
+    /// program: before, it may not handle them yet, and they would end the guard itself.
     requested: bool,
     /// When the server kills the processes itself.
     kill_at: Option<Instant>,
@@ -167,12 +169,14 @@ impl GuardSupervisor {
         let (outcome, ended) = watch::channel(None);
         let (result, finished) = oneshot::channel();
         let live_task = LiveTask::begin();
-        tokio::spawn(async move {
+        let supervised = async move {
             let _guards = (slot, live_task);
             let program = supervisor.run(frames, stopped, &outcome).await;
             outcome.send_replace(Some(program.end.outcome()));
             let _ = result.send(program);
-        });
+        };
+        // In the span of the turn, whose ids its lines have.
+        tokio::spawn(supervised.in_current_span());
         Ok(GuardedProgram {
             id: guard.as_raw_nonzero().get().unsigned_abs(),
             stop: Some(stop),
@@ -231,7 +235,12 @@ impl GuardSupervisor {
 
     fn handle(&mut self, frame: GuardFrame) {
         match frame {
-            GuardFrame::Start(start) => self.program = pid(start.pid),
+            GuardFrame::Start(start) => {
+                self.program = pid(start.pid);
+                if self.requested {
+                    self.signal_end();
+                }
+            }
             GuardFrame::Output(bytes) => {
                 let finished = &mut self.finished;
                 let room = self.output_bytes_max - finished.output.len();
@@ -259,6 +268,13 @@ impl GuardSupervisor {
         self.kill_at = Some(kill_at);
         self.give_up_at = Some(kill_at + KILL_TIMEOUT);
         self.input = None;
+        if self.program.is_some() {
+            self.signal_end();
+        }
+    }
+
+    /// Sends a guard that handles signals the request to end its program.
+    fn signal_end(&self) {
         // Only this task reaps the guard, so the id is still its own. CONT is for a guard that the
         // program has stopped.
         for signal in [Signal::TERM, Signal::CONT] {
@@ -319,6 +335,9 @@ impl GuardSupervisor {
 
     /// The guard has reported the end, or is dead.
     async fn finish(mut self) -> FinishedProgram {
+        let may_be_unstarted =
+            self.end.is_none() && self.requested && self.program.is_none() && !self.killing;
+        let is_unstarted = may_be_unstarted && exits_unstarted(self.guard).await;
         let end = match self.end.take() {
             // A guard that was stopped may see the death of its program before the request to end
             // it: what the server killed was requested.
@@ -326,6 +345,10 @@ impl GuardSupervisor {
                 requested: end.requested || self.killed,
                 killed: end.killed || self.killed,
                 ..end
+            },
+            None if is_unstarted => ProgramEnded {
+                requested: true,
+                ..ProgramEnded::default()
             },
             None => {
                 // The guard was killed, or sent no valid frame: the program dies with it, its
@@ -352,15 +375,18 @@ impl GuardSupervisor {
             exited = timeout(EXIT_TIMEOUT, self.child.wait()).await;
         }
         match exited {
-            Ok(Ok(status)) if !self.guard_killed => report_death(self.guard, status),
+            Ok(Ok(status)) if !self.guard_killed && !is_unstarted => {
+                report_death(self.guard, status);
+            }
             Ok(_) => {}
             Err(_) => {
                 // The system cannot kill the guard now; it stays registered until it is reaped.
                 let (mut child, registration) = (self.child, self.registration);
-                tokio::spawn(async move {
+                let reaped = async move {
                     let _ = child.wait().await;
                     drop(registration);
-                });
+                };
+                tokio::spawn(reaped.in_current_span());
             }
         }
         FinishedProgram {
@@ -368,6 +394,19 @@ impl GuardSupervisor {
             ..self.finished
         }
     }
+}
+
+/// Waits until a guard that has closed its frames exits. True if it started nothing, because its
+/// input ended before the order was whole. It is not reaped, so that its id is not used again.
+async fn exits_unstarted(guard: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let exited = tokio::task::spawn_blocking(move || waitid(WaitId::Pid(guard), options));
+    // A guard that does not exit is killed by the caller, which ends the blocked thread too.
+    let exited = timeout(EXIT_TIMEOUT, exited).await;
+    let Ok(Ok(Ok(Some(status)))) = exited else {
+        return false;
+    };
+    status.exit_status() == Some(i32::from(EXIT_USAGE))
 }
 
 /// Counts and logs a guard that did not exit by itself.

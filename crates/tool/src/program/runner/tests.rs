@@ -1,11 +1,14 @@
 //! The runner with programs in place of guards; guards of the real binary are tested in `e2e`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use turnwire_event::{SessionId, TenantId, Ulid};
 
 use super::*;
 use crate::program::guard::frame::{ProgramEnded, ProgramExit};
+use crate::tests::support::LogCapture;
 use turnwire_event::code::StopOutcome;
 
 /// A runner whose guard is any program.
@@ -132,6 +135,30 @@ async fn guard_that_dies_or_sends_garbage_ends_the_program() {
         );
         assert_eq!(program.ended().await, StopOutcome::Finished);
     }
+}
+
+/// A guard that handles no signal yet when the stop comes, as the real one for some milliseconds:
+/// it exits by itself when its input ends.
+#[tokio::test]
+async fn stop_right_after_the_start_kills_no_guard() {
+    let capture = LogCapture::start();
+    let (runner, _) = runner(&["/bin/sh", "-c", "sleep 0.05; read -r order; exit 2"]);
+    for n in 0..20 {
+        let mut program = match n % 2 {
+            0 => runner.call(&owner(), spec()).await.expect("a process"),
+            _ => runner.pipe(spec()).await.expect("a process").program,
+        };
+        program.stop();
+        let finished = program.finished().await;
+        let expected = ProgramEnded {
+            requested: true,
+            ..ProgramEnded::default()
+        };
+        assert_eq!(finished.end, expected);
+        assert_eq!(program.ended().await, StopOutcome::Stopped);
+    }
+    assert_eq!(capture.metrics("turnwire_tool_guard_deaths"), [""; 0]);
+    assert!(!capture.log().contains("died"), "{}", capture.log());
 }
 
 #[tokio::test]

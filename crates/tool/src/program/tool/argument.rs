@@ -45,6 +45,22 @@ pub(super) fn fill_argument(
     Ok(Some(filled))
 }
 
+/// Fills the fields of `template`, a text for the standard input; a missing field is empty.
+pub(super) fn fill_text(template: &str, input: &Map<String, Value>) -> String {
+    let mut filled = String::new();
+    for part in template_parts(template) {
+        match part {
+            TemplatePart::Text(text) => filled.push_str(text),
+            TemplatePart::Field(name) => match input.get(name) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(text)) => filled.push_str(text),
+                Some(value) => filled.push_str(&value.to_string()),
+            },
+        }
+    }
+    filled
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -115,6 +115,16 @@ fn arguments_and_stdin_come_from_the_input() {
 }
 
 #[test]
+fn stdin_template_is_filled_with_fields_of_the_input() {
+    let mut process = process(&["wc", "-w"]);
+    process.stdin = ProcessStdin::Template("{text}{missing}: {n}\n".to_owned());
+    let input = json!({"text": "-one \"two\"\nthree", "n": 5});
+    let call = call(input, &EventSink::with_room(0));
+    let spec = action(&process).spec(&call).expect("a spec");
+    assert_eq!(spec.input.as_deref(), Some("-one \"two\"\nthree: 5\n"));
+}
+
+#[test]
 fn output_is_text_or_json_as_defined() {
     let text = action(&process(&["sh"]));
     let result =

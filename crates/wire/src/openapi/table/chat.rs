@@ -93,23 +93,25 @@ fn frame_id_or_nothing(_: &mut DocumentSchemas) -> Value {
 
 fn stream(about: &'static str) -> SuccessResponse {
     let session = response_schema::<SessionId>;
+    let response = response_schema::<ResponseId>;
     SuccessResponse::new(200, about)
-        .content(MEDIA_TYPE, block)
+        .content(MEDIA_TYPE, blocks)
         .header("X-Session-Id", "The session of the turn.", session)
+        .header(
+            "X-Response-Id",
+            "The turn: `resp_` and its id, as in every frame.",
+            response,
+        )
 }
 
-/// The schema of one event of the stream.
-fn block(_: &mut DocumentSchemas) -> Value {
+/// The text of the stream, which is not JSON: generated clients would parse an object of it.
+fn blocks(_: &mut DocumentSchemas) -> Value {
     json!({
-        "type": "object",
-        "description": "One event of the stream. Its data is a frame of the chat wire as JSON, or [DONE] after the \
-                        last frame.",
-        "properties": {
-            "id": { "type": "string", "pattern": FRAME_ID_PATTERN },
-            "event": { "type": "string" },
-            "data": { "type": "string" },
-            "retry": { "type": "integer", "minimum": 0 },
-        },
-        "required": ["data"],
+        "type": "string",
+        "description": "Server-sent events. Each block has the lines `id`, `event` (the type of the frame) and `data` \
+                        (the frame as one line of JSON), and ends with an empty line; after the last frame comes \
+                        `data: [DONE]`. A `retry` line and comments may stand between blocks. The frames of each \
+                        version have a JSON Schema in the repository, schema/wires/pc3-0.5.json and \
+                        schema/wires/pc3-0.4.json; docs/wires/pc3.md describes the wire.",
     })
 }

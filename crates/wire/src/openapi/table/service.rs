@@ -4,7 +4,7 @@ use serde_json::json;
 use turnwire_event::UtcDay;
 
 use super::OperationTag;
-use crate::openapi::operation::{OperationSpec, SuccessResponse, get};
+use crate::openapi::operation::{OperationSpec, RequestIdentity, SuccessResponse, get};
 use crate::openapi::parameter::{OperationParameter, list_limit, string};
 use crate::openapi::schemas::{SchemaFn, request_schema, response_schema};
 use crate::problem::{Code, help};
@@ -47,15 +47,18 @@ pub(super) fn problems() -> OperationTag {
 }
 
 pub(super) fn operations() -> OperationTag {
-    let mut readiness = public("/readyz", "readReadiness", "Whether new turns are taken")
+    let readiness = probe("/readyz", "readReadiness", "Whether new turns are taken")
         .about(
-            "503 while the server drains, its disk is full, its database is damaged or its data \
-             folder is lost.",
+            "503 while the server drains, its database is damaged or its data folder is lost, 507 \
+             while its disk is full: the answer that a submit would get.",
         )
         .json::<HealthReport>(200, "The server accepts turns.")
-        .fails(&[Code::Draining, Code::DatabaseDamaged, Code::FolderLost]);
-    // Supervisors expect 503 whatever the reason.
-    readiness.failures.push((503, Code::StorageFull));
+        .fails(&[
+            Code::Draining,
+            Code::DatabaseDamaged,
+            Code::FolderLost,
+            Code::StorageFull,
+        ]);
     let operations = vec![
         public("/status-events", "listStatusEvents", "The registry of statuses")
             .about("Every status id that agents may emit as progress, with the file that defines it, its \
@@ -83,15 +86,24 @@ pub(super) fn operations() -> OperationTag {
             .about("With the limits of this server.")
             .response(SuccessResponse::new(200, "The document.").content(
                 JSON,
-                |_| json!({ "type": "object", "required": ["openapi", "info", "paths"] }),
+                |_| json!({
+                    "type": "object",
+                    "required": ["openapi", "info", "paths"],
+                    "properties": {
+                        "openapi": { "type": "string" },
+                        "info": { "type": "object" },
+                        "paths": { "type": "object" },
+                    },
+                }),
             )),
-        public("/healthz", "readHealth", "Whether the process lives")
+        probe("/healthz", "readHealth", "Whether the process lives")
             .about("Succeeds while the process runs.")
             .json::<HealthReport>(200, "The process runs."),
         readiness,
-        public("/metrics", "readMetrics", "Metrics")
+        probe("/metrics", "readMetrics", "Metrics")
             .about("In the text format of Prometheus.")
-            .response(SuccessResponse::new(200, "The metrics.").content("text/plain", string)),
+            .response(SuccessResponse::new(200, "The metrics.").content("text/plain", string))
+            .fails(&[Code::TooManyRequests]),
         public("/", "readPage", "The live page")
             .about("Talk to the agent and watch its events in a browser.")
             .response(SuccessResponse::new(200, "The page.").content(HTML, string)),
@@ -105,7 +117,12 @@ pub(super) fn operations() -> OperationTag {
 
 /// Starts a `GET` operation that is the same for every owner.
 fn public(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
-    get(path, id, summary).without_owner()
+    get(path, id, summary).identity(RequestIdentity::Counted)
+}
+
+/// Starts a `GET` operation of the operator's monitoring.
+fn probe(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
+    get(path, id, summary).identity(RequestIdentity::Probe)
 }
 
 fn page_or_json(about: &'static str, shape: SchemaFn) -> SuccessResponse {

@@ -4,7 +4,9 @@ use serde_json::json;
 use turnwire_event::SessionId;
 
 use super::{OperationTag, SESSION_READ};
-use crate::openapi::operation::{OperationSpec, SuccessResponse, delete, get, post};
+use crate::openapi::operation::{
+    OperationSpec, RequestIdentity, SuccessResponse, delete, get, post,
+};
 use crate::openapi::parameter::{OperationParameter, list_limit, string};
 use crate::problem::Code;
 use crate::rest::session::{
@@ -71,8 +73,10 @@ pub(super) fn tag() -> OperationTag {
             .json::<WorkerList>(200, "A page of workers.")
             .fails(SESSION_READ),
         handshake(get("/sessions/{id}/stream", "streamSession", "Follow a session over a WebSocket").session())
-            .about("Frames and close codes are described in docs/wires/session.md.")
-            .without_owner()
+            .about("Both sides send JSON text frames. In the repository schema/wires/session-client.json is the \
+                 JSON Schema of the frames of clients, schema/wires/session-server.json that of the server's; \
+                 docs/wires/session.md describes them and the close codes.")
+            .identity(RequestIdentity::Counted)
             .response(SuccessResponse::new(
                 101,
                 "The connection is upgraded to a WebSocket.",
@@ -101,17 +105,17 @@ fn handshake(operation: OperationSpec) -> OperationSpec {
         OperationParameter::header(
             "Upgrade",
             "This path is a WebSocket (RFC 6455, version 13).",
-            |_| json!({ "type": "string", "const": "websocket" }),
+            |_| json!({ "type": "string", "enum": ["websocket"] }),
         ),
         OperationParameter::header(
             "Connection",
             "Among others, `Upgrade`.",
-            |_| json!({ "type": "string", "const": "Upgrade" }),
+            |_| json!({ "type": "string", "enum": ["Upgrade"] }),
         ),
         OperationParameter::header(
             "Sec-WebSocket-Version",
             "The version of the protocol.",
-            |_| json!({ "type": "string", "const": "13" }),
+            |_| json!({ "type": "string", "enum": ["13"] }),
         ),
         OperationParameter::header(
             "Sec-WebSocket-Key",

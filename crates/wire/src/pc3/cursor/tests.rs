@@ -14,8 +14,13 @@ fn at(seq: u64, sub: u32) -> Position {
 }
 
 prop_compose! {
-    fn any_cursor()(seq in 0..(1u64 << 50), sub in 0..=Sub::LAST.0, frame in prop::option::of(0..=9u8)) -> FrameCursor {
-        FrameCursor { position: at(seq, sub), frame }
+    fn any_cursor()(seq in 0..(1u64 << 50), sub in 0..=Sub::LAST.0, frame in prop::option::of((0..=9u8, prop::option::of(any::<u128>())))) -> FrameCursor {
+        let tag = |random| SessionTag::of(SessionId(turnwire_event::Ulid(random)));
+        FrameCursor {
+            position: at(seq, sub),
+            frame: frame.map(|(frame, _)| frame),
+            tag: frame.and_then(|(_, session)| session.map(tag)),
+        }
     }
 }
 
@@ -33,7 +38,7 @@ proptest! {
     }
 
     #[test]
-    fn parsing_any_text_never_panics(text in ".{0,40}", tail in "-?.{0,3}") {
+    fn parsing_any_text_never_panics(text in ".{0,40}", tail in "(-?.{0,3}|-[0-9]-[0-9A-Z]{3,5})") {
         let _ = text.parse::<FrameCursor>();
         let near = format!("evt_00010000000006{tail}");
         if let Ok(cursor) = near.parse::<FrameCursor>() {
@@ -46,7 +51,7 @@ proptest! {
     fn replay_from_since_has_every_uncovered_frame(
         position in near(), frame in prop::option::of(0..=2u8), event in near(), k in 0..=1u8,
     ) {
-        let cursor = FrameCursor { position, frame };
+        let cursor = FrameCursor { position, frame, tag: None };
         // Only transient events are at seq 0, and they have one frame each.
         prop_assume!(event > at(0, 0));
         let k = if event.is_persisted() { k } else { 0 };
@@ -83,6 +88,12 @@ fn malformed_cursors_are_rejected() {
         "evt_00010000000006-10",
         "evt_00010000000006-a",
         "evt_00010000000006-0-0",
+        "evt_00010000000006-0-9K3",
+        "evt_00010000000006-0-9K3TT",
+        "evt_00010000000006-0-9k3t",
+        "evt_00010000000006-0-9K3U",
+        "evt_00010000000006-0-9K3T-0",
+        "evt_00010000000006-9K3T",
         "evt_00010000000006 -0",
         "evt_00010000000006-0\n",
         "evt_0001000000006-0",
@@ -90,4 +101,14 @@ fn malformed_cursors_are_rejected() {
     ] {
         assert_eq!(bad.parse::<FrameCursor>(), Err(InvalidCursor), "{bad:?}");
     }
+}
+
+#[test]
+fn tag_tells_sessions_apart() {
+    let cursor: FrameCursor = "evt_00010000000006-0-9K3T".parse().expect("a cursor");
+    let session = |id: &str| -> SessionId { id.parse().expect("a session") };
+    assert!(cursor.may_be_of(session("sess_01M7QW3RVKEN68DWNB5XFR9K3T")));
+    assert!(!cursor.may_be_of(session("sess_01M7QW3RVKEN68DWNB5XFR9K3V")));
+    let untagged: FrameCursor = "evt_00010000000006-0".parse().expect("a cursor");
+    assert!(untagged.may_be_of(session("sess_01M7QW3RVKEN68DWNB5XFR9K3V")));
 }

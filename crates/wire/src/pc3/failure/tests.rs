@@ -28,6 +28,11 @@ fn error_has_only_the_fields_of_its_code() {
             "INTERNAL_ERROR\"",
         ),
         (
+            ErrorCode::ModelUnavailable,
+            "MODEL_UNAVAILABLE\"",
+            "INTERNAL_ERROR\"",
+        ),
+        (
             ErrorCode::RateLimitError,
             "RATE_LIMIT_ERROR\"",
             "RATE_LIMIT_ERROR\"",
@@ -152,7 +157,7 @@ fn reported_failure_has_a_frame_in_0_5_only() {
     }
 }
 
-// S1-028, S1-090, S1-114
+// S1-028, S1-090, S1-114, C-03
 #[test]
 fn cancel_has_one_frame_of_its_own() {
     for (code, name) in [
@@ -165,5 +170,37 @@ fn cancel_has_one_frame_of_its_own() {
         // S1-137, D-22: in 0.4 a cancel is an error.
         let wanted = block(0, "error", "0.4", &(payload + ",\"is_final\":true")) + DONE;
         assert_eq!(projected(turn_cancelled(code), V04), wanted);
+    }
+}
+
+#[test]
+fn end_after_a_crash_says_what_was_kept() {
+    let kept_until = "evt_00010000000002.00000C".parse().ok();
+    let partial = |partial: &mut PartialMessage| partial.kept_until = kept_until;
+    let Body::TurnCompleted(mut failed) = turn_completed(TurnStatus::Failed, None) else {
+        panic!("not an end")
+    };
+    let mut message = PartialMessage {
+        message_id: None,
+        bytes: 0,
+        kept_until: None,
+    };
+    partial(&mut message);
+    failed.partial = Some(message);
+    let Body::TurnCancelled(mut cancelled) = turn_cancelled(CancelCode::RequestCancelled) else {
+        panic!("not a cancel")
+    };
+    partial(&mut cancelled.partial);
+    let kept = ",\"kept_until\":\"evt_00010000000002.00000C\"";
+    for (version, kept) in [(V05, kept), (V04, "")] {
+        let name = version.as_str();
+        let payload = format!(",\"error\":{{\"code\":\"INTERNAL_ERROR\"}},\"is_final\":true{kept}");
+        let wanted = block(0, "usage", name, USAGE) + &block(1, "error", name, &payload) + DONE;
+        assert_eq!(
+            projected(Body::TurnCompleted(failed.clone()), version),
+            wanted
+        );
+        let text = projected(Body::TurnCancelled(cancelled.clone()), version);
+        assert_eq!(text.contains("kept_until"), !kept.is_empty(), "{text}");
     }
 }

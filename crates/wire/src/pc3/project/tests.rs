@@ -82,7 +82,7 @@ fn first_model_call_has_a_thinking_frame() {
     assert_eq!(projected(llm_call_started(false), V05), "");
 }
 
-// C-10
+// C-10, S1-035
 #[test]
 fn reasoning_before_text_is_thinking() {
     let before = projected(thinking_delta("hm", false), V05);
@@ -108,7 +108,7 @@ fn reasoning_before_text_is_thinking() {
 fn text_is_sent_as_chunks() {
     let text = projected(text_delta("a\nb\u{2028}\0"), V05);
     assert!(
-        text.starts_with("id: evt_00010000000003.000001-0\nevent: text\ndata: {"),
+        text.starts_with("id: evt_00010000000003.000001-0-0001\nevent: text\ndata: {"),
         "{text}"
     );
     assert!(
@@ -197,6 +197,7 @@ fn status(render: Option<RenderDecision>, version: WireVersion) -> String {
     let mut emitted = event(Body::StatusEmitted(status::StatusEmitted {
         event_id: "searching_offers".into(),
         message: "Searching for offers...".into(),
+        invocation_id: None,
     }));
     emitted.render = render;
     let mut out = Vec::new();
@@ -343,7 +344,7 @@ fn mcp_server_frames_are_in_both_versions() {
     ] {
         for version in [V04, V05] {
             let text = projected(body.clone(), version);
-            let head = format!("id: evt_00010000000003.000001-0\nevent: {event_type}\n");
+            let head = format!("id: evt_00010000000003.000001-0-0001\nevent: {event_type}\n");
             assert!(text.starts_with(&head), "{text}");
             assert!(
                 text.ends_with(&format!(",\"server\":\"files\"{more}}}\n\n")),
@@ -378,5 +379,39 @@ fn frames_after_a_cursor_keep_their_ids() {
         let projected = project_after(&end, V05, &cursor, &mut out);
         assert_eq!(&out[b"before".len()..], rest, "{cursor}");
         assert_eq!(projected.len(), frames, "{cursor}");
+    }
+}
+
+#[test]
+fn paused_turn_names_its_questions_and_its_successor() {
+    use turnwire_event::body::approval::ApprovalRequested;
+    use turnwire_event::body::turn::PauseDetail;
+    use turnwire_event::{ApprovalId, TurnId, Ulid};
+    let Body::TurnCompleted(mut paused) = turn_completed(TurnStatus::Paused, None) else {
+        panic!("not an end")
+    };
+    paused.paused = Some(PauseDetail {
+        approvals: vec![ApprovalRequested {
+            approval_id: ApprovalId(Ulid(7)),
+            tool_use_id: ToolUseId(Ulid(8)),
+            tool_name: "note".into(),
+            input_summary: "{}".into(),
+            input_truncated: false,
+            input_bytes: Some(2),
+            input_sha256: None,
+        }],
+        next_turn_id: TurnId(Ulid(9)),
+    });
+    let detail = ",\"paused\":{\"approvals\":[{\"approval_id\":\"appr_00000000000000000000000007\",\
+                  \"tool_use_id\":\"tu_00000000000000000000000008\",\"tool_name\":\"note\",\
+                  \"input_summary\":\"{}\",\"input_bytes\":2}],\
+                  \"next_response_id\":\"resp_00000000000000000000000009\"}";
+    for (version, detail) in [(WireVersion::V05, detail), (WireVersion::V04, "")] {
+        let name = version.as_str();
+        let wanted = block(0, "usage", name, USAGE) + &block(1, "completed", name, detail) + DONE;
+        assert_eq!(
+            projected(Body::TurnCompleted(paused.clone()), version),
+            wanted
+        );
     }
 }

@@ -44,7 +44,7 @@ fn subscribe_with_all_fields_is_parsed() {
     assert!(read.snapshot);
 }
 
-// S3-014, S3-015
+// S3-014, S3-015, R-39
 #[test]
 fn missing_subscribe_fields_have_defaults() {
     let everything = SubscribeFrame {

@@ -56,6 +56,7 @@ fn ack_echoes_cursor_and_expands_filter() {
     let filter = EventFilter::of(TypeSet::EMPTY.with(EventType::TextDelta));
     let since = SinceCursor::Id("evt_00010000000007".into());
     let mut answer = SubscribeAck {
+        version: SESSION_WIRE_VERSION,
         resolved_filter: filter.spec(),
         since: Some(&since),
         snapshot: false,
@@ -65,7 +66,7 @@ fn ack_echoes_cursor_and_expands_filter() {
     let frame = text(|out| write_ack(&answer, out));
     assert_eq!(
         frame,
-        "{\"type\":\"subscribe_ack\",\"resolved_filter\":{\"event_types\":[\"text.delta\"],\
+        "{\"type\":\"subscribe_ack\",\"version\":\"1.0\",\"resolved_filter\":{\"event_types\":[\"text.delta\"],\
          \"actors\":null,\"include_worker_sessions\":false,\"include_suppressed\":false},\
          \"since\":\"evt_00010000000007\",\"snapshot\":false,\"replay_event_count\":47}"
     );
@@ -105,7 +106,7 @@ fn every_subscribe_error_has_its_code() {
     );
 }
 
-// S3-028
+// S3-028, R-14, D-37
 #[test]
 fn summary_has_all_fields_idle_and_in_flight() {
     let idle = SessionSummary::new(&row(), None);
@@ -153,6 +154,8 @@ fn snapshot_has_session_messages_and_position() {
         session: &summary,
         messages: &messages,
         next: Some(MessageId(Ulid(3))),
+        open: &SnapshotWork::default(),
+        last_turn: None,
         snapshot_at_event_id: AT,
     };
     let frame = text(|out| write_snapshot(&snapshot, out));
@@ -165,9 +168,13 @@ fn snapshot_has_session_messages_and_position() {
     let read: Vec<Message> = serde_json::from_value(value["messages"].clone()).expect("messages");
     assert_eq!(read, messages);
     assert_eq!(value["next"], "00000000000000000000000003");
+    let nothing =
+        json!({"tools": [], "sub_agents": [], "workers": [], "approvals": [], "inputs": []});
+    assert_eq!(value["open"], nothing);
+    assert_eq!(value["last_turn"], Value::Null);
 }
 
-// S3-042
+// S3-042, I-19
 #[test]
 fn heartbeats_have_a_nonce_and_pings_a_position() {
     let frame = text(|out| write_ping("a\"b", AT, None, out));

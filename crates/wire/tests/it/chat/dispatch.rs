@@ -40,7 +40,7 @@ fn errors(frames: &[ParsedFrame]) -> (Vec<&Value>, Option<&Value>) {
     )
 }
 
-// S1-031, S1-138
+// S1-031, S1-138, S1-039
 #[test]
 fn reference_turn_has_the_reference_order() {
     let (_, frames_05) = first_turn("reference_turn");
@@ -53,9 +53,9 @@ fn reference_turn_has_the_reference_order() {
             "tool_call ask_shop",
             "status",
             "tool_call search_offers",
+            "data_loading",
             "tool_completed search_offers",
             "tool_call render_offer_list",
-            "data_loading",
             "data_loaded",
             "tool_completed render_offer_list",
             "tool_completed ask_shop",

@@ -236,19 +236,19 @@ fn response_id_episode_and_thinking_come_first() {
     check_all_turns(|_, frames, _| order(frames));
 }
 
-// S1-138, LAW-1, S1-024, S1-097, S1-103
+// S1-138, LAW-1, S1-024, S1-097, S1-103, C-02, I-01
 #[test]
 fn every_turn_ends_once_after_its_usage() {
     check_all_turns(|_, frames, _| terminal(frames));
 }
 
-// S1-138, LAW-6, S1-046, D-79
+// S1-138, LAW-6, S1-046, D-79, I-05
 #[test]
 fn every_tool_call_ends_before_the_terminal() {
     check_all_turns(|_, frames, _| tools(frames));
 }
 
-// LAW-5, S1-014, S1-015
+// LAW-5, S1-014, S1-015, C-09, I-04
 #[test]
 fn chunks_add_up_to_the_stored_text() {
     check_all_turns(|turn, frames, _| content(turn, frames));

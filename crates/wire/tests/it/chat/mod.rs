@@ -149,7 +149,7 @@ fn every_projected_frame_is_decoded() {
     }
 }
 
-// D-14
+// D-14, C-17, I-19
 #[test]
 fn heartbeat_is_a_comment_and_retry_precedes_first_block() {
     let (_, events) = catalog::all().remove(0);
@@ -168,11 +168,38 @@ fn heartbeat_is_a_comment_and_retry_precedes_first_block() {
     assert_eq!(blocks.last(), Some(&heartbeat));
 }
 
-#[test]
-fn every_documented_example_is_in_a_golden_file() {
+fn documentation() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = root.join("../../docs/wires/pc3.md");
-    let page = std::fs::read_to_string(page).expect("the page");
+    std::fs::read_to_string(page).expect("the page")
+}
+
+// S1-143
+#[test]
+fn page_answers_the_questions_of_an_operator() {
+    let page = documentation();
+    let (_, section) = page.split_once("\n## Four questions\n").expect("a section");
+    let section = section.split("\n## ").next().expect("its text");
+    let paragraphs = section.split("\n\n").map(str::trim);
+    let questions: Vec<&str> = paragraphs
+        .filter_map(|paragraph| paragraph.strip_prefix("**")?.split_once("**"))
+        .map(|(question, answer)| {
+            assert!(answer.len() > 150, "an answer: {question}{answer}");
+            question
+        })
+        .collect();
+    let expected = [
+        "How is a status encoded?",
+        "How is a failure reported?",
+        "How does the data of an enricher reach `items`?",
+        "Why are scheduled runs not on this wire?",
+    ];
+    assert_eq!(questions, expected);
+}
+
+#[test]
+fn every_documented_example_is_in_a_golden_file() {
+    let page = documentation();
     let golden: Vec<String> = catalog::all()
         .iter()
         .flat_map(|(_, events)| WireVersion::ALL.map(|version| stream(events, version)))

@@ -328,7 +328,7 @@ proptest! {
                 tool_type: ToolType::Mcp,
                 input_summary: text.clone(),
             }),
-            Body::StatusEmitted(StatusEmitted { event_id: "busy".into(), message: text.clone() }),
+            Body::StatusEmitted(StatusEmitted { event_id: "busy".into(), message: text.clone(), invocation_id: None }),
             Body::ComponentRendered(ComponentRendered {
                 component: json!({ "name": text.clone() }),
                 tool_call: RenderingToolCall {

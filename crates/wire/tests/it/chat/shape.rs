@@ -90,6 +90,7 @@ fn detail(event: &str, error: &Value, version: WireVersion) -> Option<String> {
         (_, WireVersion::V04) if cancel => &[],
         (_, WireVersion::V05) if cancel && event == "cancelled" => &[],
         ("INTERNAL_ERROR" | "RATE_LIMIT_ERROR", _) if event == "error" => &[],
+        ("MODEL_UNAVAILABLE", WireVersion::V05) if event == "error" => &[],
         ("SUB_AGENT_FAILED", WireVersion::V05) if event == "error" => &["sub_agent_id"],
         ("CCS_ENVELOPE_ERROR", WireVersion::V05) if event == "error" => &["enricher_id", "reason"],
         ("PARTIAL_FAN_OUT", WireVersion::V05) if event == "error" => &["failed"],
@@ -170,11 +171,18 @@ fn leaks(frame: &ParsedFrame) -> impl Iterator<Item = String> {
     leaked.into_iter()
 }
 
-/// S1-082: a placeholder precedes its items, once each, with the same type and key.
+/// S1-082: a placeholder precedes its items, once each, with the same type, and the same key unless
+/// it was empty.
 pub(super) fn places(frames: &[ParsedFrame]) -> Vec<String> {
     let mut out = Vec::new();
     let mut open: Vec<&Value> = Vec::new();
-    let same = |a: &Value, b: &Value| ["id", "type", "key"].iter().all(|key| a[key] == b[key]);
+    let same = |place: &Value, items: &Value| {
+        let is_known = place["key"] != json!({"ids": []});
+        let keys = ["id", "type", "key"]
+            .iter()
+            .filter(|key| is_known || **key != "key");
+        keys.into_iter().all(|key| place[key] == items[key])
+    };
     for frame in frames {
         let data = frame.data.get("data").unwrap_or(&Value::Null);
         match frame.event.as_str() {

@@ -24,6 +24,7 @@ impl LogBuilder {
             error,
             reason: None,
             partial: None,
+            paused: None,
         };
         self.emit(Actor::SYSTEM, Body::TurnCompleted(completed));
     }
@@ -67,6 +68,7 @@ impl LogBuilder {
             partial: PartialMessage {
                 message_id: None,
                 bytes: 0,
+                kept_until: None,
             },
             receipt: Vec::new(),
         };
@@ -81,7 +83,7 @@ impl LogBuilder {
             self.tool_end(block, id, input);
         }
         let now = Timestamp::from_millis(self.ms + 7);
-        for closing in closing(self.open.as_ref().expect("a turn"), &end, now) {
+        for closing in closing(self.open.as_ref().expect("a turn"), &end, &[], now) {
             self.emit(closing.actor, closing.body);
         }
     }
@@ -90,7 +92,7 @@ impl LogBuilder {
     /// that a client can have received.
     pub(crate) fn sweep(&mut self, end: &CloseCause) {
         let now = Timestamp::from_millis(self.ms + 7);
-        for closing in closing(self.open.as_ref().expect("a turn"), end, now) {
+        for closing in closing(self.open.as_ref().expect("a turn"), end, &[], now) {
             if closing.body.kind().is_persisted() {
                 self.emit(closing.actor, closing.body);
             } else {

@@ -13,10 +13,10 @@ use super::subagents::RunningSubagent;
 pub(super) fn offers(log: &mut LogBuilder, shop: RunningSubagent) {
     log.calls_model(shop);
     let search = log.searches(shop);
+    log.loading(shop, "data_1", &[]);
     log.tool_done(search, "search_offers", ToolType::Ccs);
     log.calls_model(shop);
     let render = log.uses("render_offer_list", ToolType::Render);
-    log.loading(shop, "data_1", &["OFF_1", "OFF_2"]);
     log.loaded(
         shop,
         "data_1",

@@ -106,6 +106,7 @@ impl LogBuilder {
             timestamp,
             trace: None,
             render: None,
+            sub_agent_id: None,
             body,
         });
     }
@@ -249,6 +250,7 @@ impl LogBuilder {
             reasoning_tokens: 0,
             cached_tokens: 4,
             cost_usd: 0.00125,
+            estimated: false,
         };
         let complete = self.in_flight().complete(stop_reason, usage);
         let (_, content_sha256) = content_json(&complete.final_content);
@@ -275,6 +277,7 @@ impl LogBuilder {
             message_id: complete.as_ref().map(|c| c.message_id),
             content_sha256: complete.as_ref().map(|c| content_json(&c.final_content).1),
             error_class,
+            usage: TokenUsage::default(),
         };
         if let Some(complete) = complete {
             self.emit(Actor::ORCHESTRATOR, Body::MessageComplete(complete));

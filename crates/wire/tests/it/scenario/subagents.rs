@@ -169,6 +169,7 @@ impl LogBuilder {
             message_id: None,
             content_sha256: None,
             error_class: class,
+            usage: TokenUsage::default(),
         };
         self.emit(subagent.actor(), Body::LlmCallFailed(failed));
     }
@@ -237,6 +238,7 @@ impl LogBuilder {
         let emitted = status::StatusEmitted {
             event_id: words.0.into(),
             message: words.1.into(),
+            invocation_id: None,
         };
         self.emit(subagent.actor(), Body::StatusEmitted(emitted));
         self.events.last_mut().expect("just emitted").render = Some(render);
@@ -249,7 +251,7 @@ impl LogBuilder {
         self.uses("search_offers", ToolType::Ccs)
     }
 
-    /// Emits a placeholder for a collection of offers.
+    /// Emits a placeholder for a collection of offers, without `ids` if they are not known yet.
     pub(crate) fn loading(&mut self, subagent: RunningSubagent, place: &str, ids: &[&str]) {
         let loading = DataLoading {
             id: place.into(),
@@ -334,7 +336,7 @@ impl LogBuilder {
             ErrorCode::SubAgentFailed => 1,
             ErrorCode::CcsEnvelopeError => 2,
             ErrorCode::PartialFanOut => 3,
-            ErrorCode::InternalError | ErrorCode::RateLimitError => 0,
+            ErrorCode::InternalError | ErrorCode::ModelUnavailable | ErrorCode::RateLimitError => 0,
         };
         self.emit(actor, Body::ErrorReported(error));
         self.count_failure(subagent.map(|subagent| subagent.id), axis, "goes on");

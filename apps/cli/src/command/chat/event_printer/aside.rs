@@ -7,10 +7,9 @@ use turnwire_event::Message;
 use turnwire_event::SessionId;
 use turnwire_event::body::approval::ApprovalResolved;
 use turnwire_event::body::delegate;
-use turnwire_event::code::Decision;
+use turnwire_event::code::{Decision, FailureMode};
 
 use crate::terminal::color::TextTone;
-use crate::terminal::wording::code_name;
 
 use super::EventPrinter;
 
@@ -41,8 +40,12 @@ impl EventPrinter {
         if self.is_stopping {
             return Ok(());
         }
-        let result = format!("failed ({})", code_name(end.failure_mode));
-        self.worker_ended(end.worker_session_id, TextTone::Bad, &result)
+        let result = match end.failure_mode {
+            FailureMode::CancelledByUser => "was stopped",
+            FailureMode::Timeout => "took too long",
+            FailureMode::Error => "failed",
+        };
+        self.worker_ended(end.worker_session_id, TextTone::Bad, result)
     }
 
     /// Prints how a worker ended, with the command that shows its session.
@@ -52,8 +55,10 @@ impl EventPrinter {
             .map(|task| format!(" on \"{task}\""))
             .unwrap_or_default();
         let flags = &self.flags;
-        let text = format!("worker{task} {result}; follow it with: turnwire tail {worker}{flags}");
-        self.note(tone, &text)
+        let text = format!("worker{task} {result}; follow it with:");
+        let command = format!("turnwire tail {worker}{flags}");
+        self.screen.note_with_command(tone, &text, &command)?;
+        self.show_progress()
     }
 
     /// Prints the decision on an approval request, unless it was made in this chat.

@@ -81,6 +81,7 @@ fn event(sub: u32, body: Body) -> Event {
         timestamp: Timestamp::from_millis(i64::from(sub)),
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     }
 }
@@ -123,12 +124,35 @@ fn content() -> Vec<ContentBlock> {
 }
 
 fn complete() -> Body {
+    complete_with(content())
+}
+
+fn complete_with(final_content: Vec<ContentBlock>) -> Body {
     Body::MessageComplete(MessageComplete {
         message_id: ID,
         stop_reason: StopReason::EndTurn,
-        final_content: content(),
+        final_content,
         usage: TokenUsage::default(),
     })
+}
+
+// S3-067
+#[test]
+fn final_content_completes_dropped_deltas() {
+    let none = vec![start(), complete()];
+    let last = vec![start(), text(1, "on"), complete()];
+    let whole = vec![start(), text(1, "one\u{1b}[1m"), text(2, "two"), complete()];
+    for bodies in [last, whole] {
+        assert_eq!(output(OutputForm::Folded, false, bodies), "one\ntwo\n");
+    }
+    let folded = output(OutputForm::Folded, false, none);
+    assert_eq!(folded, "[thinking… (2 words)\n]one\ntwo\n");
+    // A delta is missing in the middle.
+    let bodies = vec![start(), text(1, "o"), text(2, "two"), complete()];
+    assert_eq!(
+        output(OutputForm::Folded, false, bodies),
+        format!("o\ntwo\n[{INCOMPLETE}\n]one\ntwo\n")
+    );
 }
 
 #[test]
@@ -139,7 +163,7 @@ fn thinking_is_folded_into_its_word_count() {
             thinking("so s"),
             thinking("o"),
             text(1, "yes"),
-            complete(),
+            complete_with(vec![ContentBlock::text("yes")]),
         ]
     };
     assert_eq!(
@@ -183,7 +207,7 @@ fn complete_message_is_printed_whole_and_sanitized() {
 #[test]
 fn repeated_message_continues_where_it_stopped() {
     let (mut printer, paper) = printer(OutputForm::Folded, false);
-    printer.event(&event(1, text(1, "on"))).expect("paper");
+    printer.event(&event(1, text(0, "on"))).expect("paper");
     let mut message = Message {
         provider_state: turnwire_event::ProviderState::default(),
         id: ID,
@@ -201,7 +225,7 @@ fn repeated_message_continues_where_it_stopped() {
     };
     printer.catch_up(&message).expect("paper");
     printer.catch_up(&message).expect("paper");
-    printer.event(&event(9, text(1, "!"))).expect("paper");
+    printer.event(&event(9, text(0, "!"))).expect("paper");
     message.content = vec![ContentBlock::text("o")];
     printer
         .catch_up(&message)
@@ -228,9 +252,9 @@ fn tool_is_one_line_with_its_duration() {
         })
     };
     let line = output(OutputForm::Folded, false, vec![called, failed(true)]);
-    assert_eq!(line, "[clock failed (timeout), 1 ms\n]");
+    assert_eq!(line, "[clock took too long, 1 ms\n]");
     let line = output(OutputForm::Folded, false, vec![failed(false)]);
-    assert_eq!(line, "[clock failed (timeout)\n]");
+    assert_eq!(line, "[clock took too long\n]");
 }
 
 // G10
@@ -251,6 +275,7 @@ fn doing(message: &str) -> Body {
     Body::StatusEmitted(status::StatusEmitted {
         event_id: "busy".into(),
         message: message.into(),
+        invocation_id: None,
     })
 }
 
@@ -288,7 +313,8 @@ fn status_is_replaced_on_a_terminal_and_a_line_in_a_pipe() {
     let bodies = || {
         let mut bodies = vec![doing("Searching\u{1b}[2J…")];
         bodies.extend(tool(None, ToolType::Ccs));
-        bodies.extend([doing("Sorting…"), text(0, "Two."), complete()]);
+        bodies.extend([doing("Sorting…"), text(0, "Two.")]);
+        bodies.push(complete_with(vec![ContentBlock::text("Two.")]));
         bodies
     };
     let wipe = "[\r\u{1b}[K]";
@@ -334,6 +360,12 @@ fn components_are_lines_and_inner_failures_are_hidden() {
     let mut bodies = tool(Some(ToolErrorClass::EnvelopeError), ToolType::Ccs);
     bodies.push(Body::ErrorReported(TurnError::sub_agent("shop")));
     bodies.push(Body::DataLoaded(data::DataLoaded {
+        id: "data_0".into(),
+        data_type: "recipe_list".into(),
+        key: data::CollectionKey { ids: Vec::new() },
+        items: Vec::new(),
+    }));
+    bodies.push(Body::DataLoaded(data::DataLoaded {
         id: "data_1".into(),
         data_type: "offer_list".into(),
         key: data::CollectionKey { ids: Vec::new() },
@@ -366,6 +398,7 @@ fn status_ends_with_its_turn() {
         error: None,
         reason: None,
         partial: None,
+        paused: None,
     };
     printer.completed(&end).expect("paper");
     assert_eq!(paper.read(), "[Busy…][\r\u{1b}[K]");

@@ -11,6 +11,7 @@ fn tool_takes_its_worst_child_outcome() {
         line: ReceiptLine {
             kind: ReceiptKind::Process,
             id: id.to_owned(),
+            name: "search".into(),
             outcome,
             ms,
         },
@@ -35,7 +36,7 @@ fn tool_takes_its_worst_child_outcome() {
             asked,
             stops,
         };
-        let ending = closing(&open, &end, time(1000));
+        let ending = closing(&open, &end, &[], time(1000));
         let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
             panic!("{ending:?}");
         };
@@ -70,7 +71,12 @@ fn tool_takes_its_worst_child_outcome() {
                 StopOutcome::Finished,
                 2,
             ),
-            (ReceiptKind::Subagent, "shop".to_owned(), own, 12),
+            (
+                ReceiptKind::Subagent,
+                InvocationId(ASK_SHOP.0).to_string(),
+                own,
+                12,
+            ),
         ]
     };
     assert_eq!(lines(false), expected(stopped));
@@ -97,6 +103,7 @@ fn every_worker_has_one_receipt_line() {
         line: ReceiptLine {
             kind: ReceiptKind::Worker,
             id: workers[0].to_string(),
+            name: "search".into(),
             outcome: StopOutcome::Killed,
             ms: 90,
         },
@@ -110,7 +117,7 @@ fn every_worker_has_one_receipt_line() {
             child_tasks: vec![ward],
         }),
     };
-    let ending = closing(&open, &end, time(1000));
+    let ending = closing(&open, &end, &[], time(1000));
     let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
         panic!("{ending:?}");
     };
@@ -127,4 +134,91 @@ fn every_worker_has_one_receipt_line() {
             (unseen, StopOutcome::Stopped, 12)
         ]
     );
+}
+
+// S3-081
+#[test]
+fn event_and_receipt_of_a_worker_agree_with_its_end() {
+    use crate::body::delegate::DelegateCompleted;
+    let workers = [31, 32, 33].map(|id| SessionId(Ulid(id)));
+    let ends = [
+        DelegateEnd::Completed(DelegateCompleted {
+            worker_session_id: workers[0],
+            success: true,
+            summary: "done".into(),
+        }),
+        DelegateEnd::Failed(DelegateFailed {
+            worker_session_id: workers[1],
+            failure_mode: FailureMode::Timeout,
+        }),
+    ];
+    let (mut open, end) = cancelled();
+    for worker_session_id in workers {
+        open.delegates.push(OpenDelegate {
+            worker_session_id,
+            tool_use_id: SEARCH,
+            at: Position::persisted(Epoch(1), Seq(9)),
+        });
+    }
+    for (end, stopped) in [
+        (end, FailureMode::CancelledByUser),
+        (failed(), FailureMode::Error),
+    ] {
+        let ending = closing(&open, &end, &ends, time(1000));
+        let reported: Vec<_> = ending
+            .iter()
+            .filter(|event| event.actor.kind() == ActorKind::Worker)
+            .map(|event| event.body.clone())
+            .collect();
+        let stopped = DelegateEnd::Failed(DelegateFailed {
+            worker_session_id: workers[2],
+            failure_mode: stopped,
+        });
+        let expected = ends.iter().cloned().chain([stopped]);
+        let expected: Vec<_> = expected.map(DelegateEnd::into_body).collect();
+        assert_eq!(reported, expected);
+        let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
+            continue;
+        };
+        let lines = cancelled.receipt.iter();
+        let lines = lines.filter(|line| line.kind == ReceiptKind::Worker);
+        let lines: Vec<_> = lines
+            .map(|line| (&*line.name, line.outcome, line.ms > 0))
+            .collect();
+        let finished = ("search", StopOutcome::Finished, false);
+        let stopped = ("search", StopOutcome::Stopped, true);
+        assert_eq!(lines, [finished, finished, stopped]);
+    }
+}
+
+#[test]
+fn two_invocations_of_one_sub_agent_have_lines_of_their_own() {
+    let (mut open, end) = cancelled();
+    let second = ToolUseId(Ulid(14));
+    let at = Position::persisted(Epoch(1), Seq(21));
+    open.apply(
+        at,
+        time(101),
+        &Actor::ORCHESTRATOR,
+        &started("shop", second),
+    );
+    let mut line_ids = Vec::new();
+    let ended = completed("shop", second);
+    for end_second in [false, true] {
+        if end_second {
+            open.apply(at, time(102), &Actor::subagent("shop"), &ended);
+        }
+        let ending = closing(&open, &end, &[], time(130));
+        let Some(Body::TurnCancelled(cancelled)) = ending.last().map(|c| &c.body) else {
+            panic!("{ending:?}");
+        };
+        let lines = cancelled.receipt.iter();
+        let lines = lines.filter(|line| line.kind == ReceiptKind::Subagent);
+        let lines = lines.map(|line| (line.id.clone(), &*line.name == "shop"));
+        let mut lines: Vec<_> = lines.collect();
+        lines.sort();
+        line_ids.push(lines);
+    }
+    let both = [ASK_SHOP, second].map(|tool| (InvocationId(tool.0).to_string(), true));
+    assert_eq!(line_ids, [both.clone(), both]);
 }

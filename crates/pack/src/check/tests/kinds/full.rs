@@ -164,7 +164,7 @@ fn servers_services_and_workers_are_read() {
     );
     assert_eq!(
         (worker.model.as_str(), worker.timeout_ms),
-        ("scripted:big", 60_000)
+        ("scripted:big", 600_000)
     );
     assert_eq!(
         worker.tools,

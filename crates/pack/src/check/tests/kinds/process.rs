@@ -172,8 +172,23 @@ fn process_limits_are_checked() {
             (
                 "stdin: none",
                 "stdin: nothing",
-                &["42:12: error: unknown stdin `nothing`; write: one of `input`, `none`"],
+                &[
+                    "42:12: error: unknown stdin `nothing`; write: one of `input`, `none`, or a text with a `{field}` of the input",
+                ],
             ),
+            (
+                "stdin: none",
+                "stdin: \"{fil}\"",
+                &["42:12: error: `{fil}` is no property of `input_schema`, did you mean `{file}`?"],
+            ),
+            (
+                "stdin: none",
+                "stdin: \"${SECRET}\"",
+                &[
+                    "42:12: error: `stdin` has a variable, and only fields of the input are filled in; write: the variable in `env` or `command`",
+                ],
+            ),
+            ("stdin: none", "stdin: \"{file}\"", &[]),
             (
                 "output: json",
                 "output: jsn",

@@ -54,16 +54,16 @@ fn worker_fields_are_required() {
                 &["7:9: error: a worker cannot ask sub-agents; write: no `ask_shop` here"],
             ),
             (
-                "timeout_ms: 60000",
+                "timeout_ms: 600000",
                 "timeout_ms: 0",
                 &["8:13: error: `timeout_ms` is 0; write: a number from 1 to 600000"],
             ),
             (
-                "timeout_ms: 60000",
+                "timeout_ms: 600000",
                 "on_cancel: keep",
                 &["8:12: error: unknown on_cancel `keep`; write: `on_cancel: discard`"],
             ),
-            ("timeout_ms: 60000", "on_cancel: discard", &[]),
+            ("timeout_ms: 600000", "on_cancel: discard", &[]),
         ],
     );
 }
@@ -74,33 +74,33 @@ fn sub_agent_fields_of_a_worker_are_refused() {
         FILE,
         &[
             (
-                "timeout_ms: 60000",
+                "timeout_ms: 600000",
                 "vertical: shop",
                 &[
                     "8:11: error: not allowed: a worker belongs to no vertical; write: no `vertical` here",
                 ],
             ),
             (
-                "timeout_ms: 60000",
+                "timeout_ms: 600000",
                 "aliases: [finder]",
                 &[
                     "8:10: error: not allowed: the model never names a worker, so it needs no other names; write: no `aliases` here",
                 ],
             ),
             (
-                "timeout_ms: 60000",
+                "timeout_ms: 600000",
                 "sub_agents: [shop]",
                 &[
                     "8:13: error: not allowed: a worker cannot ask sub-agents; write: no `sub_agents` here",
                 ],
             ),
             (
-                "timeout_ms: 60000",
+                "timeout_ms: 600000",
                 "emits: [looking_back]",
                 &["8:8: error: not allowed: a worker emits no status; write: no `emits` here"],
             ),
             (
-                "timeout_ms: 60000",
+                "timeout_ms: 600000",
                 "default_status: looking_back",
                 &[
                     "8:17: error: not allowed: a worker emits no status; write: no `default_status` here",

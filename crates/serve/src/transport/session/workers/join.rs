@@ -1,13 +1,15 @@
 //! Looks up and joins workers: those that a client names, those that run when it subscribes, and
 //! those that start while it is connected.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
+use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{EventFilter, Position, SessionId};
-use turnwire_session::{Error, LiveSession, ReplayError, WORKER_DEPTH_MAX};
+use turnwire_session::{DeliveryGuard, Error, LiveSession, ReplayError, WORKER_DEPTH_MAX};
 use turnwire_wire::session::{SessionPositions, SubscribeError};
 
 use super::super::super::Streams;
@@ -46,29 +48,37 @@ impl WorkerStreams {
             awaited: Vec::new(),
             last_filled: 0,
         });
-        workers.await_named(since).await?;
-        for delegate in open {
-            workers.await_open(delegate, (live.id, at), 1).await?;
+        let named = workers.await_named(since).await?;
+        workers.await_open(open, (live.id, at), 0).await?;
+        // Those that the workers above list are awaited already.
+        for (worker, at, depth) in named {
+            let (_, open) = worker.delegates();
+            workers.await_open(open, (worker.id, at), depth).await?;
         }
         Ok(workers)
     }
 
-    /// Awaits the workers that a client names, if the events after its cursors are stored.
-    async fn await_named(&mut self, since: SessionPositions) -> Result<(), SubscribeFailure> {
-        let mut missing = Vec::new();
+    /// Awaits the workers that a client names, if the events after its cursors are stored. Returns
+    /// those that have a session, each with the client's cursor and the worker's level.
+    async fn await_named(
+        &mut self,
+        since: SessionPositions,
+    ) -> Result<Vec<(Arc<LiveSession>, Position, u8)>, SubscribeFailure> {
+        let (mut missing, mut named) = (Vec::new(), Vec::new());
         let mut logs = vec![(self.live.clone(), 0)];
         for (id, at) in since {
             match self.find_named(id, at).await {
                 Ok((worker, depth)) => {
                     let parent = worker.parent().unwrap_or(self.live.id);
                     let from = DeliverFrom::Cursor(at);
-                    logs.push((worker, depth));
+                    logs.push((worker.clone(), depth));
+                    named.push((worker, at, depth));
                     self.awaited
                         .push(AwaitedWorker::new(id, parent, depth, from));
                 }
                 Err(SubscribeFailure::Session(Error::SessionNotFound)) => missing.push((id, at)),
                 Err(SubscribeFailure::Session(Error::Quarantined)) => {
-                    self.warn("worker_quarantined");
+                    self.warn(HandlerWarning::WORKER_QUARANTINED);
                 }
                 Err(error) => return Err(error),
             }
@@ -91,7 +101,7 @@ impl WorkerStreams {
                 return Err(SubscribeError::not_a_worker(&id.to_string()).into());
             }
         }
-        Ok(())
+        Ok(named)
     }
 
     /// A worker that a client names, if the events after the client's cursor can be replayed.
@@ -119,37 +129,49 @@ impl WorkerStreams {
         }
     }
 
-    /// Awaits a running worker of `parent` whose start, at `started`, is not after the client's cursor
-    /// `at` in `parent`. A later start is still to be delivered, and the worker is awaited then: the
-    /// worker has no cursor before that, so a client that disconnects before it gets the start is
-    /// sent the whole worker after it reconnects.
+    /// Awaits the running workers of `parent`, which is at level `depth`, whose start is not after the
+    /// client's cursor `at` in `parent`, and the running workers below them: the acknowledgement names
+    /// every worker that the connection delivers from where it is now. A later start is still to be
+    /// delivered, and the worker is awaited then: the worker has no cursor before that, so a client
+    /// that disconnects before it gets the start is sent the whole worker after it reconnects.
     async fn await_open(
         &mut self,
-        (id, started): (SessionId, Position),
+        open: Vec<(SessionId, Position)>,
         (parent, at): (SessionId, Position),
         depth: u8,
     ) -> Result<(), Error> {
-        if let Some(named) = self.awaited.iter_mut().find(|worker| worker.id == id) {
-            named.is_open = true;
-            return Ok(());
+        // Level by level, so that a worker is omitted before those above it are.
+        let mut levels = VecDeque::from([(open, (parent, at), depth)]);
+        while let Some((open, (parent, at), depth)) = levels.pop_front() {
+            for (id, started) in open {
+                if let Some(named) = self.awaited.iter_mut().find(|worker| worker.id == id) {
+                    named.is_open = true;
+                    continue;
+                }
+                let is_joined = self.joined.iter().any(|worker| worker.id == id);
+                if is_joined || started > at {
+                    continue;
+                }
+                if depth >= WORKER_DEPTH_MAX || self.is_full() {
+                    self.warn(HandlerWarning::TOO_MANY_WORKERS);
+                    continue;
+                }
+                let from = match self.streams.sessions.open(&self.live.owner, id).await {
+                    Ok(worker) => {
+                        let (tail, below) = worker.delegates();
+                        levels.push_back((below, (id, tail), depth + 1));
+                        DeliverFrom::Tail(tail)
+                    }
+                    // Deleted, or not created yet: all of its events are still to come.
+                    Err(Error::SessionNotFound) => DeliverFrom::Start,
+                    Err(Error::Quarantined) => continue,
+                    Err(error) => return Err(error),
+                };
+                let mut worker = AwaitedWorker::new(id, parent, depth + 1, from);
+                worker.is_open = true;
+                self.awaited.push(worker);
+            }
         }
-        if started > at {
-            return Ok(());
-        }
-        if depth > WORKER_DEPTH_MAX {
-            self.warn("too_many_workers");
-            return Ok(());
-        }
-        let from = match self.streams.sessions.open(&self.live.owner, id).await {
-            Ok(worker) => DeliverFrom::Tail(worker.tail()),
-            // Not created yet: all of its events are still to come.
-            Err(Error::SessionNotFound) => DeliverFrom::Start,
-            Err(Error::Quarantined) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let mut worker = AwaitedWorker::new(id, parent, depth, from);
-        worker.is_open = true;
-        self.awaited.push(worker);
         Ok(())
     }
 
@@ -208,7 +230,7 @@ impl WorkerStreams {
             Ok(session) if session.parent() == Some(worker.parent) => {
                 // Checked before the worker is opened, because opening awaits its own workers.
                 if self.joined.len() >= self.streams.settings.workers_max {
-                    self.drop_worker(worker.id, Some("too_many_workers"));
+                    self.drop_worker(worker.id, Some(HandlerWarning::TOO_MANY_WORKERS));
                     return Ok(true);
                 }
                 self.open_worker(worker, session).await.map(Some)
@@ -217,9 +239,13 @@ impl WorkerStreams {
             Err(error) => Err(error.into()),
         };
         match joined {
-            Ok(joined) => {
+            Ok(Some(joined)) => {
                 self.awaited.retain(|other| other.id != worker.id);
-                self.joined.extend(joined);
+                self.joined.push(joined);
+                Ok(true)
+            }
+            Ok(None) => {
+                self.remove(worker.id);
                 Ok(true)
             }
             Err(ReplayError::Session(Error::SessionNotFound)) => {
@@ -230,7 +256,7 @@ impl WorkerStreams {
                 Ok(!may_come)
             }
             Err(ReplayError::Session(Error::Quarantined)) => {
-                self.drop_worker(worker.id, Some("worker_quarantined"));
+                self.drop_worker(worker.id, Some(HandlerWarning::WORKER_QUARANTINED));
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -245,6 +271,7 @@ impl WorkerStreams {
     ) -> Result<JoinedWorker, ReplayError> {
         // Registered before the look: news in between wakes the connection.
         let ring_guard = session.ring.register(self.waker.clone());
+        let delivery_guard = DeliveryGuard::new(&session);
         let (workers_listed_at, open) = session.delegates();
         let selection = FilterSelection(&self.filter);
         let (cursor, from) = match worker.from {
@@ -260,10 +287,8 @@ impl WorkerStreams {
             }
             DeliverFrom::Tail(at) => (SessionCursor::open(&session, at, &selection).await?, at),
         };
-        for below in open {
-            let depth = worker.depth + 1;
-            self.await_open(below, (worker.id, from), depth).await?;
-        }
+        let (id, depth) = (worker.id, worker.depth);
+        self.await_open(open, (id, from), depth).await?;
         Ok(JoinedWorker {
             id: worker.id,
             parent: worker.parent,
@@ -273,6 +298,7 @@ impl WorkerStreams {
             cursor,
             delivery: SessionDelivery::new(workers_listed_at),
             _ring_guard: ring_guard,
+            _delivery_guard: delivery_guard,
         })
     }
 

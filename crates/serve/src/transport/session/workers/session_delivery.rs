@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use turnwire_event::{EventFilter, EventHead, EventType, Position, SessionId};
+use turnwire_event::{Actor, EventFilter, EventHead, EventType, Position, SessionId, TypeSet};
 use turnwire_hub::FrameRun;
 use turnwire_session::{CatchUp, LiveSession, ReplayError};
 
@@ -50,12 +50,32 @@ fn boundary(head: &EventHead) -> Option<WorkerBoundary> {
 }
 
 /// Selects the events that pass a filter, up to the next [`WorkerBoundary`].
-struct BoundarySelection<'a> {
+pub(super) struct BoundarySelection<'a> {
     filter: FilterSelection<'a>,
     /// The end of a worker at which the selection does not stop.
     allowed_end: Option<Position>,
     /// The boundary at which the selection has stopped.
     reached: Option<WorkerBoundary>,
+    /// Passes what the filter does, and every boundary: other events are not read from the store.
+    stored: EventFilter,
+}
+
+/// The event types that start or end a worker.
+const BOUNDARY_TYPES: TypeSet = TypeSet::EMPTY
+    .with(EventType::DelegateStarted)
+    .with(EventType::DelegateCompleted)
+    .with(EventType::DelegateFailed);
+
+impl<'a> BoundarySelection<'a> {
+    /// Selects by `filter`, and does not stop at the end of a worker at `allowed_end`.
+    pub(super) fn new(filter: &'a EventFilter, allowed_end: Option<Position>) -> Self {
+        Self {
+            filter: FilterSelection(filter),
+            allowed_end,
+            reached: None,
+            stored: filter.widened(BOUNDARY_TYPES, Actor::WORKER),
+        }
+    }
 }
 
 impl BoundarySelection<'_> {
@@ -79,6 +99,14 @@ impl Selection for BoundarySelection<'_> {
 
     fn format(&self) -> EventFormat {
         EventFormat
+    }
+
+    fn stored_filter(&self) -> Option<&EventFilter> {
+        Some(&self.stored)
+    }
+
+    fn may_leave_ring(&self) -> bool {
+        self.filter.may_leave_ring()
     }
 
     fn take(&mut self, run: FrameRun<'_>, put: impl FnMut(Bytes, EventCount)) -> usize {
@@ -159,15 +187,62 @@ impl SessionDelivery {
         filter: &EventFilter,
         pending: &mut EventWrites,
     ) -> Result<(Fill, Option<WorkerBoundary>), ReplayError> {
-        let mut selection = BoundarySelection {
-            filter: FilterSelection(filter),
-            allowed_end: self.allowed_end,
-            reached: None,
-        };
+        let mut selection = BoundarySelection::new(filter, self.allowed_end);
         let fill = cursor.fill(live, &mut selection, pending).await?;
         if let Some(WorkerBoundary::End(..)) = selection.reached {
             cursor.pause();
         }
         Ok((fill, selection.reached))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use turnwire_event::{Epoch, FilterSpec, Seq, Ulid};
+
+    fn head(kind: EventType, actor: Actor, suppressed: bool) -> EventHead {
+        EventHead {
+            position: Position::persisted(Epoch(1), Seq(1)),
+            kind,
+            turn: None,
+            actor,
+            suppressed,
+        }
+    }
+
+    // S3-037, S3-087
+    #[test]
+    fn narrow_filter_reads_its_events_and_boundaries_only() {
+        let spec = FilterSpec {
+            event_types: Some(vec!["turn.completed".into()]),
+            actors: Some(vec!["system".into()]),
+            ..FilterSpec::default()
+        };
+        let filter = EventFilter::resolve(&spec).expect("a filter");
+        let selection = BoundarySelection::new(&filter, None);
+        let stored = selection.stored_filter().expect("a filter");
+        let worker = || Actor::worker(SessionId(Ulid(9)));
+        let read = [
+            head(EventType::TurnCompleted, Actor::SYSTEM, false),
+            head(EventType::DelegateStarted, worker(), false),
+            head(EventType::DelegateCompleted, worker(), true),
+            head(EventType::DelegateFailed, worker(), true),
+        ];
+        let skipped = [
+            head(EventType::ToolCalled, Actor::SYSTEM, false),
+            head(EventType::LlmCallStarted, worker(), false),
+            head(EventType::TurnCompleted, Actor::ORCHESTRATOR, false),
+        ];
+        assert_eq!(read.map(|head| stored.matches(&head)), [true; 4]);
+        assert_eq!(skipped.map(|head| stored.matches(&head)), [false; 3]);
+        assert!(selection.may_leave_ring(), "no event of it is transient");
+        let of = |kinds: &[EventType]| EventFilter::of(kinds.iter().copied().collect());
+        let ends = of(&[EventType::MessageStart, EventType::MessageComplete]);
+        assert!(BoundarySelection::new(&ends, None).may_leave_ring());
+        let inputs = of(&[EventType::MessageComplete, EventType::ToolUseEnd]);
+        assert!(!BoundarySelection::new(&inputs, None).may_leave_ring());
+        let full = EventFilter::full();
+        assert!(!BoundarySelection::new(&full, None).may_leave_ring());
     }
 }

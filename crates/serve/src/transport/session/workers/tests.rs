@@ -3,11 +3,15 @@
 mod stage;
 mod viewer;
 mod ends;
+mod nested;
 mod cuts;
+mod reads;
 
+use turnwire_event::code::TurnState;
 use turnwire_event::{Body, Event, EventType, FilterSpec, SessionId};
-use turnwire_wire::session::{SinceCursor, SubscribeCode};
+use turnwire_wire::session::{CancelErrorCode, SinceCursor, SubscribeCode};
 
+use super::super::stream::SessionStream;
 use super::START;
 use stage::*;
 use viewer::*;
@@ -51,7 +55,7 @@ fn assert_in_order(events: &[Event]) {
     }
 }
 
-// S3-085, S3-087
+// S3-085, S3-087, S3-100
 #[tokio::test]
 async fn worker_events_come_between_start_and_end_on_request() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -93,6 +97,31 @@ async fn worker_events_come_between_start_and_end_on_request() {
         viewer.positions(),
         since(&[(parent.id(), parent.live.tail())].into())
     );
+}
+
+#[tokio::test]
+async fn turn_of_an_awaited_worker_can_be_cancelled() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let stage = Stage::new(dir.path()).await;
+    let parent = stage.acting(None).await;
+    let worker = stage.acting(Some(parent.id())).await;
+    let other = stage.acting(None).await;
+    parent.delegates(worker.id()).await;
+    let viewer = stage.view(&parent.live, &with_workers(), None).await;
+    let subscription = viewer.expect("accepted").subscription;
+    let workers = subscription.workers.as_deref().expect("workers");
+    assert_eq!(workers.lives().count(), 0, "not looked up yet");
+    let live = Ok(parent.live.clone());
+    let mut stream = SessionStream::new(stage.streams.clone(), live, "ws-1".into());
+    stream.subscription = Some(subscription);
+    let mut states = Vec::new();
+    for acting in [&worker, &other] {
+        let turn = acting.live.current_turn().expect("at work").to_string();
+        let ack = stream.cancel(&turn, None).await;
+        states.push(ack.map(|ack| ack.state));
+    }
+    let not_found = Err(CancelErrorCode::TurnNotFound);
+    assert_eq!(states, [Ok(TurnState::Cancelling), not_found]);
 }
 
 // S3-087

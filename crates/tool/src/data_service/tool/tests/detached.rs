@@ -11,7 +11,7 @@ use crate::tool::Tool as _;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn live(logs: &LogCapture) -> Vec<String> {
-    logs.metrics("engine_tasks_live")
+    logs.metrics("turnwire_engine_tasks_live")
 }
 
 // S1-110, S1-111
@@ -23,14 +23,14 @@ async fn dropped_call_finishes_and_its_result_is_dropped() {
     let context = Arc::clone(&call.context);
     let cut = timeout(SECOND / 2, fixture.tool.run(call)).await;
     assert!(cut.is_err(), "the tool is dropped while it waits");
-    assert_eq!(live(&logs), ["engine_tasks_live 1"]);
+    assert_eq!(live(&logs), ["turnwire_engine_tasks_live 1"]);
     assert_eq!(fixture.played.answered.load(Ordering::Relaxed), 0);
     sleep(2 * SECOND).await;
     assert_eq!(fixture.played.answered.load(Ordering::Relaxed), 1);
-    assert_eq!(live(&logs), ["engine_tasks_live 0"]);
+    assert_eq!(live(&logs), ["turnwire_engine_tasks_live 0"]);
     assert_eq!(context.items.len(), 0);
     assert_eq!(fixture.requests().len(), 1);
-    assert!(logs.metrics("stream_ccs_error_total").is_empty());
+    assert!(logs.metrics("turnwire_stream_ccs_error_total").is_empty());
 }
 
 // S2-051
@@ -41,7 +41,7 @@ async fn mismatch_of_a_dropped_call_is_counted() {
     let fixture = ToolFixture::new([Step::late(2 * SECOND, 200, foreign)]);
     assert!(timeout(SECOND, fixture.run(json!({}))).await.is_err());
     sleep(2 * SECOND).await;
-    let name = "ps6_envelope_principal_mismatch_total";
+    let name = "turnwire_ps6_envelope_principal_mismatch_total";
     let one = [format!("{name}{{consumer=\"consumer-agent\"}} 1")];
     assert_eq!(logs.metrics(name), one);
 }
@@ -61,7 +61,7 @@ async fn silent_service_times_out_after_ten_seconds() {
     );
     assert_eq!(begun.elapsed(), 10 * SECOND);
     sleep(Duration::from_millis(1)).await;
-    assert_eq!(live(&logs), ["engine_tasks_live 0"]);
+    assert_eq!(live(&logs), ["turnwire_engine_tasks_live 0"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,11 +82,11 @@ async fn timeout_of_a_tool_may_be_shorter_than_of_its_service() {
         ))
     );
     assert_eq!(begun.elapsed(), Duration::from_millis(1_500));
-    assert_eq!(live(&logs), ["engine_tasks_live 1"]);
+    assert_eq!(live(&logs), ["turnwire_engine_tasks_live 1"]);
     sleep(2 * SECOND).await;
     assert_eq!(fixture.played.answered.load(Ordering::Relaxed), 1);
-    assert_eq!(live(&logs), ["engine_tasks_live 0"]);
-    assert_eq!(logs.metrics("stream_ccs_error_total").len(), 1);
+    assert_eq!(live(&logs), ["turnwire_engine_tasks_live 0"]);
+    assert_eq!(logs.metrics("turnwire_stream_ccs_error_total").len(), 1);
 }
 
 // S1-112
@@ -101,7 +101,7 @@ async fn panicked_call_is_a_failure_and_leaves_the_gauge() {
             Reason::UpstreamUnavailable
         ))
     );
-    assert_eq!(live(&logs), ["engine_tasks_live 0"]);
+    assert_eq!(live(&logs), ["turnwire_engine_tasks_live 0"]);
 }
 
 #[tokio::test(start_paused = true)]

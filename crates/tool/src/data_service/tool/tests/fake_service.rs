@@ -145,7 +145,7 @@ pub(super) fn connector(
 
 pub(super) fn enricher_tool(def: &ToolDef, connector: &Arc<Connector>) -> PackTool {
     let enricher = connector.registry.get("offer_list", "offer_search");
-    let tool = EnricherTool::build(def, enricher.expect("registered"), connector);
+    let tool = EnricherTool::build(def, enricher.expect("registered"), connector, None);
     tool.checked().expect("a tool")
 }
 

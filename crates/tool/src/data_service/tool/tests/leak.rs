@@ -66,7 +66,7 @@ async fn served(status: u16, body: String) -> (PackTool, Arc<EventSink>) {
     )
 }
 
-// S1-083, S1-093
+// S1-083, S1-093, S1-141
 #[tokio::test]
 async fn only_the_payload_of_an_envelope_gets_out() {
     let cases = [

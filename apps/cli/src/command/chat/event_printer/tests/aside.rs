@@ -35,7 +35,7 @@ fn worker_line_has_its_task_and_the_tail_command() {
     for (end, how) in [
         (done(true), "is done"),
         (done(false), "did not complete its task"),
-        (given_up(FailureMode::Timeout), "failed (timeout)"),
+        (given_up(FailureMode::Timeout), "took too long"),
     ] {
         assert_eq!(
             output(OutputForm::Folded, false, vec![work(), end]),
@@ -70,6 +70,7 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
     let line = |kind, id: String, outcome, ms| ReceiptLine {
         kind,
         id,
+        name: "search".into(),
         outcome,
         ms,
     };
@@ -80,6 +81,7 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
         partial: PartialMessage {
             message_id: None,
             bytes: 0,
+            kept_until: None,
         },
         receipt: vec![
             line(
@@ -98,7 +100,7 @@ fn cancel_is_shown_at_once_and_the_rest_by_the_receipt() {
         format!(
             "[worker {worker} works on: tea\n][stopping…\n]\
              [stopping… 1 s; waiting for search to end\n]\
-             [cancelled while tools were at work (user_cancel)\n  \
+             [cancelled while tools were at work\n  \
              tool search: killed after 5.0 s\n  \
              process of search: killed after 5.0 s\n\
              stopped in 5.0 s, nothing left running\n]"

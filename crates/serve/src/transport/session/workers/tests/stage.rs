@@ -64,6 +64,8 @@ impl TurnProducer for Puppets {
         let (send, deeds) = unbounded_channel();
         self.0.lock().insert(input.session_id, send);
         Binding {
+            experiment_arm: String::new(),
+            verticals: Default::default(),
             versions: turnwire_event::body::turn::BoundVersions::default(),
             history: self.history(),
             gate: Box::new(Through),

@@ -57,6 +57,7 @@ impl Stage {
                 cursor,
                 workers,
                 watcher: None,
+                subscribed_at: None,
             },
             due: Vec::new(),
         })
