@@ -44,7 +44,8 @@ impl Histogram {
         self.buckets.last().map_or(0, |(_, count)| *count)
     }
 
-    /// What `percent` of all are not above; 0 of none. Above the last finite bound it is that bound.
+    /// What `percent` of all samples are not above, at most the last finite bound. Without samples it
+    /// is infinite, so that a figure that was not measured reaches no target.
     pub fn percentile(&self, percent: f64) -> f64 {
         let rank = percent / 100.0 * self.count() as f64;
         let (mut low, mut below) = (0.0, 0);
@@ -58,7 +59,7 @@ impl Histogram {
             }
             (low, below) = (bound, count);
         }
-        0.0
+        f64::INFINITY
     }
 }
 
@@ -95,11 +96,15 @@ mod tests {
     }
 
     #[test]
+    fn percentile_without_samples_reaches_no_target() {
+        assert_eq!(Histogram::read("", "a_ms").percentile(95.0), f64::INFINITY);
+    }
+
+    #[test]
     fn histogram_labels_are_merged() {
         let text = "a_ms_bucket{k=\"x\",le=\"1\"} 1\na_ms_bucket{k=\"y\",le=\"1\"} 2\n\
                     a_ms_bucket{k=\"x\",le=\"+Inf\"} 1\na_ms_bucket{k=\"y\",le=\"+Inf\"} 3\n";
         let read = Histogram::read(text, "a_ms");
         assert_eq!(read.buckets, [(1.0, 3), (f64::INFINITY, 4)]);
-        assert_eq!(Histogram::read("", "a_ms").percentile(95.0), 0.0);
     }
 }

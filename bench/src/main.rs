@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use turnwire_bench::machine;
 use turnwire_bench::part::{BenchConfig, BenchEffort, BenchPart, BenchScope};
 use turnwire_bench::process::BenchProgram;
-use turnwire_bench::report::{RunInfo, markdown};
+use turnwire_bench::report::{self, RunInfo, markdown};
 use turnwire_bench::role::{BenchRole, play};
 
 // What the release binary has, so that servers started from here have it too.
@@ -130,8 +130,8 @@ fn measure(args: &Args) -> io::Result<()> {
     std::fs::remove_dir_all(&bench.data)?;
     let text = markdown(&run, &sections);
     print!("{text}");
-    match args.out() {
-        Some(path) => std::fs::write(path, text),
-        None => Ok(()),
+    if let Some(path) = args.out() {
+        std::fs::write(path, text)?;
     }
+    report::check_required(&sections).map_err(io::Error::other)
 }

@@ -225,6 +225,7 @@ impl BenchConfig {
             .args(["serve", "--listen", "127.0.0.1:0", "--home"])
             .arg(dir)
             .env("TURNWIRE_LOG", "warn")
+            .env("TURNWIRE_MODEL_SCRIPT_PACE_PERCENT", "0")
             .envs(env.iter().copied());
         command
     }

@@ -99,7 +99,7 @@ impl PolicyRound {
             flags: Vec::new(),
         };
         Self {
-            gate: RenderPolicies::new(PACK.clone()).gate(&cohort, "en"),
+            gate: RenderPolicies::new(PACK.clone()).gate(&cohort, "en", ""),
             slot: Some(emission),
             now: Instant::now(),
         }
@@ -159,6 +159,7 @@ pub fn searching() -> Emission {
     let body = StatusEmitted {
         event_id: "searching_offers".into(),
         message: String::new(),
+        invocation_id: None,
     };
     Emission::new(Actor::subagent("shop"), Body::StatusEmitted(body))
 }

@@ -12,6 +12,7 @@ use turnwire_event::body::llm::CallStarted;
 use turnwire_event::body::stream::{MessageStart, TextDelta};
 use turnwire_event::body::turn::{BoundVersions, TurnError};
 use turnwire_event::code::{CallPurpose, ErrorCode, TurnStatus};
+use turnwire_event::metric::SubAgentVerticals;
 use turnwire_event::port::{
     BoundTurn, Emission, EmitError, EventEmitter, HistoryBudget, MessageEnd, TurnContext,
     TurnInput, TurnOutcome, TurnProducer,
@@ -55,6 +56,8 @@ impl TurnProducer for PacedProducer {
     fn bind(&self, _: &TurnInput) -> BoundTurn {
         let sides = self.sides.clone();
         BoundTurn {
+            experiment_arm: String::new(),
+            verticals: SubAgentVerticals::default(),
             versions: BoundVersions {
                 agent_definition: MODEL.to_owned(),
                 ..BoundVersions::default()

@@ -17,6 +17,8 @@ pub struct PerformanceTarget {
     pub measured: String,
     /// True if the target is reached.
     pub reached: bool,
+    /// The requirement that the target is; a miss makes the command fail.
+    pub requirement: Option<&'static str>,
 }
 
 impl PerformanceTarget {
@@ -36,7 +38,16 @@ impl PerformanceTarget {
             bound: format!("{sign} {}{unit}", short(bound)),
             measured: format!("{}{unit}", short(measured)),
             reached,
+            requirement: None,
         }
+    }
+
+    /// Makes the target a requirement.
+    #[must_use]
+    pub fn required(mut self, requirement: &'static str) -> Self {
+        self.figure = format!("{} ({requirement})", self.figure);
+        self.requirement = Some(requirement);
+        self
     }
 }
 
@@ -52,6 +63,13 @@ pub struct ReportSection {
     pub peers: Option<PeerFigures>,
     /// The share of the machine that other programs used meanwhile.
     pub others: f64,
+}
+
+impl ReportSection {
+    /// True if the machine was quiet enough to evaluate the targets.
+    fn is_judged(&self) -> bool {
+        self.others <= OTHERS_MAX
+    }
 }
 
 /// Targets are not evaluated if other programs used more than this share of the machine: a server
@@ -115,11 +133,47 @@ pub fn markdown(run: &RunInfo, sections: &[ReportSection]) -> String {
     text
 }
 
+/// Fails if a requirement was missed, or could not be judged because other programs used the machine:
+/// a run that judged nothing must not pass for one that met its requirements. The error has one line
+/// for each.
+pub fn check_required(sections: &[ReportSection]) -> Result<(), String> {
+    let (mut missed, mut unjudged) = (String::new(), String::new());
+    for section in sections {
+        for aim in section.aims.iter().filter(|aim| aim.requirement.is_some()) {
+            let (figure, measured, bound) = (&aim.figure, &aim.measured, &aim.bound);
+            if !section.is_judged() {
+                let others = share(section.others);
+                let _ = write!(
+                    unjudged,
+                    "\n{figure}: not judged ({measured} for {bound}; others used {others})"
+                );
+            } else if !aim.reached {
+                let _ = write!(missed, "\n{figure}: {measured} instead of {bound}");
+            }
+        }
+    }
+    let mut parts = Vec::new();
+    if !missed.is_empty() {
+        parts.push(format!("required figures were missed:{missed}"));
+    }
+    if !unjudged.is_empty() {
+        parts.push(format!(
+            "required figures were not judged, because other programs used more than {} of the machine; \
+             stop them and run the part again:{unjudged}",
+            share(OTHERS_MAX)
+        ));
+    }
+    match parts.is_empty() {
+        true => Ok(()),
+        false => Err(parts.join("\n")),
+    }
+}
+
 fn verdict(section: &ReportSection, aim: &PerformanceTarget) -> Vec<String> {
-    let reached = match (section.others > OTHERS_MAX, aim.reached) {
-        (true, _) => "not judged",
-        (false, true) => "yes",
-        (false, false) => "no",
+    let reached = match (section.is_judged(), aim.reached) {
+        (false, _) => "not judged",
+        (true, true) => "yes",
+        (true, false) => "no",
     };
     vec![
         aim.figure.clone(),
@@ -162,6 +216,7 @@ mod tests {
                 bound: "≤ 3.00 ms".into(),
                 measured: "2.50 ms".into(),
                 reached: true,
+                requirement: None,
             }
         );
         assert!(!PerformanceTarget::at_least("fan-out", 0.69, 0.7, "").reached);
@@ -191,6 +246,50 @@ mod tests {
         };
         assert_eq!(verdicts(0.02), [1, 1, 0]);
         assert_eq!(verdicts(0.37), [0, 0, 2]);
+    }
+
+    fn required(others: f64) -> ReportSection {
+        ReportSection {
+            title: "t",
+            text: String::new(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+            aims: vec![
+                PerformanceTarget::at_most("kept", 1.0, 2.0, " ms").required("S1-048"),
+                PerformanceTarget::at_most("late", 6.0, 5.0, " ms").required("S2-070"),
+                PerformanceTarget::at_most("wished for", 3.0, 2.0, ""),
+            ],
+            peers: None,
+            others,
+        }
+    }
+
+    // S1-048, S2-070, S3-041
+    #[test]
+    fn missed_requirement_is_named_on_a_quiet_machine() {
+        let expected = "required figures were missed:\n\
+                        late (S2-070): 6.00 ms instead of ≤ 5.00 ms";
+        assert_eq!(check_required(&[required(0.02)]), Err(expected.to_owned()));
+        let mut met = required(0.02);
+        met.aims.retain(|aim| aim.figure != "late (S2-070)");
+        assert_eq!(check_required(&[met]), Ok(()), "the wish is not required");
+    }
+
+    // S1-048, S2-070, S3-041
+    #[test]
+    fn requirements_that_were_not_judged_fail_the_run() {
+        let unjudged = "required figures were not judged, because other programs used more than 10 % of \
+                        the machine; stop them and run the part again:\n\
+                        kept (S1-048): not judged (1.00 ms for ≤ 2.00 ms; others used 37 %)\n\
+                        late (S2-070): not judged (6.00 ms for ≤ 5.00 ms; others used 37 %)";
+        assert_eq!(check_required(&[required(0.37)]), Err(unjudged.to_owned()));
+        let both = check_required(&[required(0.37), required(0.02)]);
+        let missed = "required figures were missed:\nlate (S2-070): 6.00 ms instead of ≤ 5.00 ms";
+        assert_eq!(both, Err(format!("{missed}\n{unjudged}")));
+        // A part without requirements may be measured on any machine.
+        let mut wishes = required(0.37);
+        wishes.aims.retain(|aim| aim.requirement.is_none());
+        assert_eq!(check_required(&[wishes]), Ok(()));
     }
 
     #[test]

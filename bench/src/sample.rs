@@ -40,6 +40,7 @@ pub fn delta_frame(sub: u32, words: &str) -> Vec<u8> {
         timestamp: "2026-01-01T00:00:00.000Z",
         trace: None,
         render: None,
+        sub_agent_id: None,
     };
     let mut event = b"{\"type\":\"event\",\"event\":".to_vec();
     envelope.write(&payload, &mut event);

@@ -1,5 +1,6 @@
 // Chromium as a person starts it, with a profile of its own, and without a word to anyone outside.
 
+import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
 /** Opens it with the profile in this folder. */
@@ -28,4 +29,25 @@ export async function firstPage(context) {
   });
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
   return { page, complaints };
+}
+
+// What every program does with the page and waits for.
+export function controls(page) {
+  const log = () => page.locator("#log").innerText();
+  return {
+    live: () => page.waitForFunction(() => document.querySelector("#badge").textContent === "live", null, { timeout: 60_000 }),
+    idle: () => page.waitForFunction(() => document.querySelector("#stop").disabled && document.querySelector("#input").value === ""),
+    log,
+    say: async (text) => {
+      await page.locator("#input").fill(text);
+      await page.locator("#input").press("Enter");
+    },
+    until: async (what, test) => {
+      const begun = Date.now();
+      while (!(await test())) {
+        assert.ok(Date.now() - begun < 60_000, `${what} never came; shown: ${await log()}`);
+        await page.waitForTimeout(20);
+      }
+    },
+  };
 }

@@ -3,12 +3,13 @@
 // Ends with 0 and one line of JSON, or with 1 and what was wrong.
 
 import assert from "node:assert/strict";
-import { firstPage, open } from "./chromium.mjs";
+import { controls, firstPage, open } from "./chromium.mjs";
 
 const [url, profile] = process.argv.slice(2);
 
 const context = await open(profile);
 const { page, complaints } = await firstPage(context);
+const { live, say, until } = controls(page);
 await page.addInitScript(() => {
   document.addEventListener("securitypolicyviolation", (violation) => {
     console.error(`policy: ${violation.violatedDirective} ${violation.blockedURI}`);
@@ -17,21 +18,8 @@ await page.addInitScript(() => {
 
 const answers = page.locator("article.assistant .text");
 const last = async () => ((await answers.count()) === 0 ? "" : await answers.last().innerText());
-const live = () => page.waitForFunction(() => document.querySelector("#badge").textContent === "live");
 const idle = () => page.waitForFunction(() => document.querySelector("#stop").disabled);
 const busy = () => page.waitForFunction(() => !document.querySelector("#stop").disabled);
-
-async function say(text) {
-  await page.locator("#input").fill(text);
-  await page.locator("#input").press("Enter");
-}
-async function until(what, test) {
-  const begun = Date.now();
-  while (!(await test())) {
-    assert.ok(Date.now() - begun < 20_000, `${what} never came; shown: ${await page.locator("#log").innerText()}`);
-    await page.waitForTimeout(20);
-  }
-}
 
 // What the server has, as the page should show it.
 async function stored() {

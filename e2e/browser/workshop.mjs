@@ -4,28 +4,25 @@
 // Ends with 0 and one line of JSON, or with 1 and what was wrong.
 
 import assert from "node:assert/strict";
-import { firstPage, open } from "./chromium.mjs";
+import { controls, firstPage, open } from "./chromium.mjs";
 
 const [url, profile] = process.argv.slice(2);
 
 const context = await open(profile);
 const { page, complaints } = await firstPage(context);
+const { log, say, until } = controls(page);
 
 const badge = (text) => page.waitForFunction((text) => document.querySelector("#badge").textContent === text, text);
 const idle = () => page.waitForFunction(() => document.querySelector("#stop").textContent === "Stop" && document.querySelector("#stop").disabled);
-const log = () => page.locator("#log").innerText();
-async function say(text) {
-  await page.locator("#input").fill(text);
-  await page.locator("#input").press("Enter");
-}
 const allow = () => page.locator(".ask button", { hasText: "Allow" }).last();
 const ends = async () => (await page.locator(".note").allInnerTexts()).filter((note) => note.includes("topped")).length;
-async function until(what, test) {
-  const begun = Date.now();
-  while (!(await test())) {
-    assert.ok(Date.now() - begun < 30_000, `${what} never came; shown: ${await log()}`);
-    await page.waitForTimeout(20);
-  }
+
+// The page forgets nothing when it is loaded anew.
+async function sameAfterReload(what) {
+  const before = await log();
+  await page.reload();
+  await badge("live");
+  await until(`${what} after a reload`, async () => (await log()) === before);
 }
 
 try {
@@ -33,13 +30,18 @@ try {
   await badge("live");
 
   // A program that ignores TERM is stopped: requested, counted, and told by name.
-  await page.evaluate(() => {
+  const watchButton = () => {
     window.said = [];
     const button = document.querySelector("#stop");
     new MutationObserver(() => window.said.push(button.textContent)).observe(button, { childList: true, characterData: true, subtree: true });
-  });
+  };
   await say("nap");
   await until("the program", async () => (await log()).includes("running…"));
+  // The page is loaded anew, and the program still runs.
+  await page.reload();
+  await badge("live");
+  await until("the program again", async () => (await page.locator(".tool[data-state=running] i").allInnerTexts()).includes("running…"));
+  await page.evaluate(watchButton);
   await page.waitForTimeout(1_000); // it has begun to ignore TERM
   await page.locator("#stop").click();
   await until("what is waited for", async () => (await page.locator("#status").allInnerTexts()).includes("Stopping; waiting for nap to end…"));
@@ -48,10 +50,11 @@ try {
   const steps = await page.evaluate(() => window.said);
   assert.ok(steps.includes("Stop requested") && steps.includes("Stopping 0/1"), String(steps));
   const notes = await page.locator(".note").allInnerTexts();
-  assert.ok(notes.some((note) => /^Stopped in \d+\.\d s, nothing left running \(user_cancel\)$/.test(note)), String(notes));
+  assert.ok(notes.some((note) => /^Stopped in \d+\.\d s, nothing left running$/.test(note)), String(notes));
   const lines = await page.locator(".receipt li").allInnerTexts();
   assert.match(lines.join("\n"), /^tool nap: killed after \d+\.\d s\nprocess of nap: killed after \d+\.\d s$/);
   assert.equal(await page.locator(".tool[data-state=cancelled] b").innerText(), "nap");
+  await sameAfterReload("the receipt");
 
   // A stop before the message has arrived: the turn ends before it has begun anything.
   const heard = page.waitForResponse((response) => response.url().endsWith("/cancel"));
@@ -66,12 +69,19 @@ try {
   assert.equal(await page.locator(".tool").count(), 1, "nothing began");
 
   // A stop that the server could not take is asked for again.
-  await page.route("**/cancel", (route) => route.fulfill({ status: 503, json: { detail: "not now" } }), { times: 1 });
+  let refused = 0;
+  await page.route("**/cancel", (route) => {
+    refused += 1;
+    return route.fulfill({ status: 503, json: { detail: "not now" } });
+  }, { times: 1 });
   await say("nap");
   await until("the second program", async () => (await page.locator(".tool[data-state=running]").count()) === 1);
   await page.locator("#stop").click();
   await until("the second stop", async () => (await ends()) === 3);
   await idle();
+  assert.equal(refused, 1);
+  // The browser complains of it, sooner or later.
+  await until("the complaint", async () => complaints.length > 0);
   assert.match(complaints.splice(0).join("\n"), /^console: [^\n]* 503 [^\n]*$/, "the one that was made");
 
   // A tool waits for a person; the page is loaded anew, and still asks.
@@ -88,8 +98,16 @@ try {
   await page.keyboard.press("Enter");
   await until("the answer", async () => (await log()).includes("Noted."));
   assert.equal(await page.locator(".ask span").innerText(), "Allowed by user.");
+  assert.ok(!(await log()).includes("The turn waits for approval"), "it does not wait any more");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "input", "the focus after an answer");
   assert.equal(await page.locator("article.user").count(), 4, "answers are no message");
   await idle();
+  await page.reload();
+  await badge("live");
+  await until("the outcome again", async () => (await page.locator(".ask span").allInnerTexts()).join() === "Allowed by user.");
+  assert.equal(await page.locator(".ask button").count(), 0);
+  await until("the events again", async () => (await page.locator("#events b").allInnerTexts()).includes("approval.resolved"));
+  assert.ok(!(await log()).includes("The turn waits for approval"), "nor after a reload");
 
   // The whole input is shown, with a mark that turns text around written out, and there is no yes
   // before its end was in view.
@@ -129,6 +147,8 @@ try {
   await until("their answer", async () => (await page.locator(".ask span").allInnerTexts()).at(-1) === "Rejected by user. “<i>not today</i>”");
   await until("the end", async () => (await log()).includes("I did not write it down."));
   await idle();
+  assert.match(await log(), /take_note\s*not run: rejected/);
+  await sameAfterReload("the rejection");
 
   // A worker: its session opens on the same page, and the way back leads back.
   await say("look into tea");

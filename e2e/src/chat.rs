@@ -200,7 +200,7 @@ fn number(line: &str) -> Option<(String, BTreeMap<String, String>, f64)> {
 /// Waits until `count` chat streams are open.
 pub async fn streams(api: &ApiClient, count: usize) {
     until("that many open streams", || async {
-        MetricsSnapshot::read(api).await.sum("sse_streams") as usize == count
+        MetricsSnapshot::read(api).await.sum("turnwire_sse_streams") as usize == count
     })
     .await;
 }

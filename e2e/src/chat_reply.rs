@@ -49,6 +49,16 @@ impl ChatReply {
         self.of(event).count()
     }
 
+    /// Asserts that no collection was shown, and that every placeholder was removed.
+    pub fn assert_no_data(&self, case: &str) {
+        let ids = |event| -> Vec<_> { self.of(event).map(|f| &f.field("data")["id"]).collect() };
+        assert_eq!(ids("data_loading"), ids("data_loaded"), "{case}");
+        for frame in self.of("data_loaded") {
+            let data = frame.field("data");
+            assert_eq!(data["items"], serde_json::json!([]), "{case}: {data}");
+        }
+    }
+
     /// The text of the answer.
     pub fn text(&self) -> String {
         chat::words(&self.frames)

@@ -92,6 +92,7 @@ fn record(
         timestamp: tail.time,
         trace: None,
         render: None,
+        sub_agent_id: None,
         body,
     };
     let bytes = event.to_bytes();

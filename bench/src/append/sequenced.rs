@@ -178,6 +178,7 @@ fn stored_bytes(body: &Body) -> usize {
         timestamp: "1970-01-01T00:00:00.000Z",
         trace: None,
         render: None,
+        sub_agent_id: None,
     };
     envelope.write(&payload, &mut event);
     event.len()

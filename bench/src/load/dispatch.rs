@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use turnwire_event::metric;
 
 use super::{CpuSpan, SILENCE_MAX, Stopwatch, Target};
@@ -81,13 +81,25 @@ pub struct Outcome {
     pub turn_ms: (f64, f64),
     /// Sub-agents that were asked.
     pub dispatches: u64,
-    /// Milliseconds of overhead of each, as the server's histogram tells: p50, p95.
-    pub overhead_ms: (f64, f64),
+    /// Median of the overhead of a dispatch, by the server's histogram. Infinite without samples.
+    #[serde(deserialize_with = "infinite_if_null")]
+    pub overhead_p50_ms: f64,
+    /// The 95th percentile of the overhead of a dispatch.
+    #[serde(deserialize_with = "infinite_if_null")]
+    pub overhead_p95_ms: f64,
+    /// The 95th percentile of the time of one emit, by the server's histogram.
+    #[serde(deserialize_with = "infinite_if_null")]
+    pub writer_p95_ms: f64,
     /// The server's memory before and after, in KiB.
     pub resident_kb: (u64, u64),
     /// The most it ever was.
     pub peak_kb: u64,
     pub sessions: Vec<String>,
+}
+
+/// Reads a figure of [`Outcome`]: JSON writes infinite ones as `null`.
+fn infinite_if_null<'de, D: Deserializer<'de>>(figure: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(figure)?.unwrap_or(f64::INFINITY))
 }
 
 /// One of those who ask.
@@ -245,13 +257,14 @@ fn round(people: &mut [DispatchClient], turns: u64, spread: Duration) -> io::Res
     })
 }
 
-/// What the server has recorded of dispatches.
-fn overhead(server: SocketAddr) -> io::Result<Histogram> {
+/// What the server has recorded of dispatches and of emits.
+fn recorded(server: SocketAddr) -> io::Result<[Histogram; 2]> {
     let text = HttpConnection::connect(server)?.metrics()?;
-    Ok(Histogram::read(
-        &text,
-        &metric::DISPATCH_OVERHEAD_MS.replace('.', "_"),
-    ))
+    let names = [
+        metric::DISPATCH_OVERHEAD_SECONDS,
+        metric::STREAM_WRITER_OVERHEAD_SECONDS,
+    ];
+    Ok(names.map(|name| Histogram::read(&text, name)))
 }
 
 /// Runs the load and returns the figures.
@@ -266,11 +279,13 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
     let mut people: Vec<DispatchClient> = (0..args.at_once).map(person).collect();
     let spread = Duration::from_millis(args.spread_ms);
     round(&mut people, 1, spread)?;
-    let before = (overhead(server)?, machine::resident_kb(pid)?);
+    let before = (recorded(server)?, machine::resident_kb(pid)?);
     let stopwatch = Stopwatch::start(pid)?;
     let totals = round(&mut people, args.turns, spread)?;
     let span = stopwatch.span()?;
-    let overhead = overhead(server)?.since(&before.0);
+    let after = recorded(server)?;
+    let overhead = after[0].since(&before.0[0]);
+    let writer = after[1].since(&before.0[1]);
     let turn = |percent| percentile(&totals.turn_ms, percent);
     Ok(Outcome {
         turns: totals.turn_ms.len() as u64,
@@ -280,7 +295,9 @@ pub fn run(args: &Args) -> io::Result<Outcome> {
         span,
         turn_ms: (turn(50.0), turn(95.0)),
         dispatches: overhead.count(),
-        overhead_ms: (overhead.percentile(50.0), overhead.percentile(95.0)),
+        overhead_p50_ms: overhead.percentile(50.0) * 1e3,
+        overhead_p95_ms: overhead.percentile(95.0) * 1e3,
+        writer_p95_ms: writer.percentile(95.0) * 1e3,
         resident_kb: (before.1, machine::resident_kb(pid)?),
         peak_kb: machine::peak_kb(pid)?,
         sessions: people.into_iter().filter_map(|one| one.session).collect(),
@@ -322,5 +339,17 @@ mod tests {
             ("de", "Wie spät: 3?")
         );
         assert!("nothing".parse::<AgentTarget>().is_err());
+    }
+
+    #[test]
+    fn figure_without_samples_survives_json() {
+        #[derive(Serialize, Deserialize)]
+        struct Figure(#[serde(deserialize_with = "infinite_if_null")] f64);
+
+        for figure in [f64::INFINITY, 4.5] {
+            let json = serde_json::to_string(&Figure(figure)).expect("JSON");
+            let read: Figure = serde_json::from_str(&json).expect("a figure");
+            assert_eq!(read.0, figure);
+        }
     }
 }

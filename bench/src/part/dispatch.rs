@@ -24,14 +24,17 @@ const SECOND_MS: u64 = 1_000;
 /// How long it takes where many turns are at once.
 const DATA_MS: u64 = 50;
 
-/// Deltas of a short answer and of a long one.
+/// Deltas of a short answer, of one of a sentence or two, and of a usual one, as where turns are measured.
 const SHORT: u64 = 4;
-const LONG: u64 = 40;
+const MEDIUM: u64 = 40;
+const LONG: u64 = 200;
 
-/// Turns at once where dispatches are timed, and about how long one takes: their first turns are
-/// spread over it, as people do not speak in chorus.
+/// Turns at once where dispatches are timed.
 const TIMED: usize = 50;
-const TIMED_MS: u64 = 350;
+
+/// About how long a turn takes before its answer begins: the first turns are spread over their length, as
+/// people do not speak in chorus.
+const BEFORE_ANSWER_MS: u64 = 150;
 
 /// One run of the load client.
 struct DispatchLoad<'a> {
@@ -98,6 +101,7 @@ fn script() -> ModelScript {
         .on_call("orchestrator", "^two", 1, both)
         .on_call("orchestrator", "^one", 1, [pause(), ask("ask_shop")])
         .on_call("orchestrator", "long$", 2, say(LONG))
+        .on_call("orchestrator", "medium$", 2, say(MEDIUM))
         .call("orchestrator", 2, say(SHORT))
         .call("shop", 1, look("search_offers"))
         .call("shop", 2, say(SHORT))
@@ -138,44 +142,66 @@ fn seconds(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
     Ok(())
 }
 
-/// The overhead of a dispatch with many turns at once, beside one turn at a time.
+/// The requirement for the overhead of a dispatch, in milliseconds.
+const OVERHEAD_MS_MAX: f64 = 5.0;
+/// The requirement for one emit, in milliseconds.
+const WRITER_MS_MAX: f64 = 1.0;
+
+/// The overhead of a dispatch with many turns at once, beside one turn at a time. The requirement is
+/// about a server below saturation: the medium answers show what is beyond it.
 fn overhead(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
-    for (ask, what, durability) in [
-        ("en:one long", "one sub-agent a turn", "full"),
-        ("en:two long", "two sub-agents a turn", "full"),
-        ("en:one long", "one sub-agent a turn", "relaxed"),
+    for (ask, pieces, agents, durability) in [
+        ("en:one long", LONG, "one sub-agent", "full"),
+        ("en:two long", LONG, "two sub-agents", "full"),
+        ("en:one medium", MEDIUM, "one sub-agent", "full"),
+        ("en:two medium", MEDIUM, "two sub-agents", "full"),
+        ("en:one long", LONG, "one sub-agent", "relaxed"),
     ] {
-        bench.say(&format!("dispatch, overhead, {what}, {durability}"));
+        let what = format!("{agents} a turn, {pieces} pieces, {durability}");
+        bench.say(&format!("dispatch, overhead, {what}"));
         let asks = [ask];
         let mut pair = PairedResults::default();
         for _ in 0..bench.rounds {
             let stage = DispatchServer::start(bench, DATA_MS, durability)?;
-            let load = |at_once, turns| DispatchLoad {
+            let load = |at_once| DispatchLoad {
                 place: CorePlacement::LastCore,
                 at_once,
-                turns: bench.scaled(turns),
-                spread_ms: TIMED_MS,
+                turns: bench.scaled(20),
+                spread_ms: BEFORE_ANSWER_MS + pieces * SLOW_MS,
                 asks: &asks,
             };
-            let many = load(TIMED, 20).run(bench, &stage.server)?;
+            let many = load(TIMED).run(bench, &stage.server)?;
             pair.turnwire.push(many);
-            let one = load(1, 40).run(bench, &stage.server)?;
+            let one = load(1).run(bench, &stage.server)?;
             pair.floor.push(one);
             stage.server.stop()?;
         }
-        let name = format!("dispatch overhead, {TIMED} turns at once, {what}, {durability}");
+        let name = format!("dispatch overhead, {TIMED} turns at once, {what}");
         let beside = "one turn at a time";
-        let p95 = |outcome: &Outcome| outcome.overhead_ms.1;
-        let p50 = row(&format!("{name}: p50, ms"), &pair, beside, |o| {
-            o.overhead_ms.0
-        });
-        section.rows.push(p50);
-        section
-            .rows
-            .push(row(&format!("{name}: p95, ms"), &pair, beside, p95));
-        if durability == "full" {
-            let aim = |ms| PerformanceTarget::at_most(&format!("{name}, p95"), ms, 2.0, " ms");
+        let share = |outcome: &Outcome| outcome.span.server_cpu / outcome.span.seconds * 100.0;
+        let p50 = |outcome: &Outcome| outcome.overhead_p50_ms;
+        let p95 = |outcome: &Outcome| outcome.overhead_p95_ms;
+        section.rows.extend([
+            row(&format!("{name}: p50, ms"), &pair, beside, p50),
+            row(&format!("{name}: p95, ms"), &pair, beside, p95),
+            row(
+                &format!("{name}: server's share of its core, %"),
+                &pair,
+                beside,
+                share,
+            ),
+        ]);
+        if durability == "full" && pieces == LONG {
+            let aim = |ms| {
+                PerformanceTarget::at_most(&format!("{name}, p95"), ms, OVERHEAD_MS_MAX, " ms")
+                    .required("S2-070")
+            };
             section.aims.extend(pair.medians(p95).0.map(aim));
+            let writer = pair.medians(|outcome: &Outcome| outcome.writer_p95_ms).0;
+            section.aims.extend(writer.map(|ms| {
+                let figure = format!("one emit, {TIMED} turns at once, {what}, p95");
+                PerformanceTarget::at_most(&figure, ms, WRITER_MS_MAX, " ms").required("S1-048")
+            }));
         }
     }
     Ok(())
@@ -214,10 +240,11 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
              ended; a turn counts from before the connect to the end of its stream. *Two sub-agents*: \
              a pack of three verticals whose data service takes a second for every answer; every \
              model pauses {SLOW_MS} ms before each piece of what it says. *Dispatch overhead*: the \
-             same pack, a data service that takes {DATA_MS} ms, an answer of {LONG} pieces; what is \
+             same pack, a data service that takes {DATA_MS} ms, an answer of {LONG} pieces, and of \
+             {MEDIUM}, which is near what one core can do; what is \
              told is `dispatch.overhead_ms` of the server's own `/metrics`, the time from the parsed \
-             tool call to the handled result that no model and no tool took, the commit of the \
-             dispatch included. Only counts per bucket are known (bounds at 0.25, 0.5, 1, 2, 2.5, 5 \
+             tool call to the handled result that no model and no tool took, the wait for the \
+             commit of the sub-agents' tool calls included. Only counts per bucket are known (bounds at 0.25, 0.5, 1, 2, 2.5, 5 \
              ms and so on), so a percentile is taken inside its bucket by proportion. *Demo*: the \
              built-in pack with its built-in data service in the same process, {} questions in turn \
              in three languages, one of them for more assistants than may be asked at once; beside \

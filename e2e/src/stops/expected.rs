@@ -49,7 +49,7 @@ fn rank(body: &Body) -> Option<u8> {
         Body::ToolUseEnd(_) => 0,
         Body::MessageComplete(end) if end.stop_reason == StopReason::Cancelled => 1,
         Body::LlmCallFailed(call) if call.error_class == LlmErrorClass::Cancelled => 2,
-        Body::DelegateFailed(_) => 3,
+        Body::DelegateFailed(_) | Body::DelegateCompleted(_) => 3,
         Body::ToolFailed(tool) if tool.error_class == ToolErrorClass::Cancelled => {
             if tool.tool_type == ToolType::SubAgent {
                 5
@@ -76,9 +76,9 @@ fn pairs(name: &str, events: &[Event]) {
             Body::ToolCalled(tool) => (tool.tool_use_id.to_string(), 1),
             Body::ToolCompleted(tool) => (tool.tool_use_id.to_string(), -1),
             Body::ToolFailed(tool) if tool.called => (tool.tool_use_id.to_string(), -1),
-            Body::SubagentStarted(agent) => (agent.sub_agent_id.clone(), 1),
-            Body::SubagentCompleted(agent) => (agent.sub_agent_id.clone(), -1),
-            Body::SubagentFailed(agent) => (agent.sub_agent_id.clone(), -1),
+            Body::SubagentStarted(agent) => (agent.invocation_id.to_string(), 1),
+            Body::SubagentCompleted(agent) => (agent.invocation_id.to_string(), -1),
+            Body::SubagentFailed(agent) => (agent.invocation_id.to_string(), -1),
             Body::DelegateStarted(worker) => (worker.worker_session_id.to_string(), 1),
             Body::DelegateCompleted(worker) => (worker.worker_session_id.to_string(), -1),
             Body::DelegateFailed(worker) => (worker.worker_session_id.to_string(), -1),
@@ -103,8 +103,10 @@ fn receipt(name: &str, before: &[Event], after: &[Event], end: &TurnCancelled) {
                 (ReceiptKind::Tool, tool.tool_use_id.to_string())
             }
             Body::ToolCompleted(tool) => (ReceiptKind::Tool, tool.tool_use_id.to_string()),
-            Body::SubagentFailed(agent) => (ReceiptKind::Subagent, agent.sub_agent_id.clone()),
-            Body::SubagentCompleted(agent) => (ReceiptKind::Subagent, agent.sub_agent_id.clone()),
+            Body::SubagentFailed(agent) => (ReceiptKind::Subagent, agent.invocation_id.to_string()),
+            Body::SubagentCompleted(agent) => {
+                (ReceiptKind::Subagent, agent.invocation_id.to_string())
+            }
             Body::DelegateFailed(worker) => {
                 (ReceiptKind::Worker, worker.worker_session_id.to_string())
             }

@@ -176,9 +176,9 @@ const TOOLS: &str = r#"
     command: [sh, "{path}"]
     stdin: none
     input_schema: {type: object, properties: {path: {type: string}}, required: [path]}
-    timeout_ms: 600000
+    timeout_ms: 120000
   - {name: slow_mcp, connector: mcp, server: small, tool: slow}
-  - {name: dig, connector: delegate, agent: digger, description: Digs., timeout_ms: 600000}
+  - {name: dig, connector: delegate, agent: digger, description: Digs., timeout_ms: 120000}
 "#;
 
 const DIGGER: &str = "\

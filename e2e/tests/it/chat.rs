@@ -4,6 +4,7 @@ mod ask;
 mod bad;
 mod both_wires;
 mod cuts;
+mod kept_until;
 mod leave;
 mod metrics;
 mod queue;

@@ -15,6 +15,7 @@ mod origin;
 mod pack;
 mod principal;
 mod reference;
+mod registry;
 mod reload;
 mod shown;
 mod status;

@@ -3,6 +3,7 @@
 mod shell_server;
 mod workshop;
 
+mod api;
 mod approval;
 mod cancel;
 mod chat;

@@ -7,6 +7,7 @@ mod cost;
 mod faults;
 mod formats;
 mod real;
+mod refusals;
 mod routing;
 mod same;
 mod secrets;

@@ -1,5 +1,6 @@
 //! Tools that are programs, and their guards.
 
+mod early_stop;
 mod escape;
 mod fight;
 mod folder;

@@ -13,6 +13,7 @@ mod kills;
 mod life;
 mod limits;
 mod pages;
+mod promtool;
 mod request_memory;
 mod scans;
 mod schemathesis;

@@ -5,6 +5,8 @@ mod cuts;
 mod delete;
 mod frozen;
 mod input;
+mod metrics;
+mod open_work;
 mod order;
 mod replay;
 mod snapshot;

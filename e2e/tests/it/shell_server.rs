@@ -32,7 +32,7 @@ pub(crate) struct ShellServer {
 /// A turn that runs a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShellTurn {
-    session: SessionId,
+    pub(crate) session: SessionId,
     pub(crate) turn: TurnId,
 }
 
@@ -103,12 +103,19 @@ impl ShellServer {
 
     /// Waits until `line` is in the log of the server.
     pub(crate) async fn until_logged(&self, line: &str) {
+        self.until_line(&[line]).await;
+    }
+
+    /// Waits until the log of the server has a line with all `parts`.
+    pub(crate) async fn until_line(&self, parts: &[&str]) {
         for _ in 0..400 {
-            if self.server.stderr().contains(line) {
+            let log = self.server.stderr();
+            let mut lines = log.lines();
+            if lines.any(|line| parts.iter().all(|part| line.contains(part))) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("no {line:?} in {}", self.server.stderr());
+        panic!("no line with {parts:?} in {}", self.server.stderr());
     }
 }

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 use turnwire_e2e::approvals::{ApprovalFixture, resumed_turn};
+use turnwire_e2e::chat::back;
 use turnwire_e2e::engine::of;
 use turnwire_testkit::provider::Dialect;
 
@@ -14,6 +15,21 @@ async fn kill_between_question_and_answers_resumes() {
     approvals.says("Two of them.");
     let (turn, open) = approvals.paused("Three things.").await;
     approvals.setup.engine.server.restart().await;
+    // The end of the paused turn has the questions, and the id of the turn that will continue it.
+    let row = approvals.ended(turn).await;
+    let paused = row["terminal"]["payload"]["paused"].clone();
+    let questions = paused["approvals"].as_array().expect("questions");
+    let questions: Vec<_> = questions
+        .iter()
+        .map(|asked| &asked["approval_id"])
+        .collect();
+    assert_eq!(json!(questions), json!(open));
+    let mut stream = back(&approvals.setup.engine.api, "chat", turn, None).await;
+    let frames = stream.read_to_end().await.expect("the paused turn");
+    let end = frames.last().expect("a frame");
+    assert_eq!(end.event(), "completed");
+    let told = end.field("paused").clone();
+    assert_eq!(told["approvals"], paused["approvals"]);
     let part = approvals.answer(turn, &open[0], "approve").await;
     assert_eq!(part.expect("an answer").status, 200);
     approvals.setup.engine.server.restart().await;
@@ -25,6 +41,8 @@ async fn kill_between_question_and_answers_resumes() {
         {"approval_id": open[2], "decision": "approve"},
     ]});
     let next = resumed_turn(&approvals.post(turn, body).await.expect("an answer"));
+    assert_eq!(paused["next_turn_id"], json!(next));
+    assert_eq!(told["next_response_id"], json!(format!("resp_{next}")));
     let row = approvals.ended(next).await;
     assert_eq!(row["terminal"]["payload"]["status"], "ok", "{row}");
     let mut notes = approvals.notes();

@@ -85,7 +85,7 @@ async fn reach(client: &mut WatchClient, kinds: &[EventType]) -> Vec<turnwire_ev
     seen
 }
 
-// S3-072, S3-076, S3-077
+// S3-072, S3-076, S3-077, S1-104
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn model_call_is_stopped_in_every_phase_and_socket_closes() {
     let fixture = StopFixture::open(Duration::from_secs(1)).await;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use turnwire_e2e::server_fixture::{ServerFixture, shape};
 use turnwire_event::code::{LlmErrorClass, Phase, ToolErrorClass};
-use turnwire_event::{Body, Event, EventType, StopReason, TurnId};
+use turnwire_event::{Body, Event, EventType, ResponseId, StopReason, TurnId};
 use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
 use turnwire_testkit::history::History;
 use turnwire_testkit::script::{ModelScript, ScriptStep, tool};
 use turnwire_testkit::server::ServerOptions;
-use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchFrame};
 
 const SLOW: &str = "a long answer that takes its time and that nobody will want to hear to its end";
 
@@ -84,7 +84,7 @@ fn cut_short(body: &Body) {
     }
 }
 
-// S3-080, SC-22, S3-072
+// S3-080, SC-22, S3-072, S3-100
 #[tokio::test]
 async fn cancel_while_model_streams_a_tool_use() {
     let steps = [
@@ -139,7 +139,7 @@ async fn cancel_while_model_streams_a_tool_use() {
 }
 
 // serial: a cancel while tools run ends within 2 s
-// S3-079, SC-23, S3-073
+// S3-079, SC-23, S3-073, S3-100
 #[tokio::test]
 async fn cancel_while_tools_run() {
     let steps = [
@@ -305,7 +305,92 @@ async fn cancel_of_unknown_or_ended_turn_changes_nothing() {
     fixture.check_history().await;
 }
 
-// S3-078
+/// The next answer to a cancel frame.
+async fn cancel_answer(client: &mut WatchClient) -> Value {
+    loop {
+        if let WatchFrame::Frame(frame) = client.next().await.expect("a frame")
+            && ["cancel_ack", "cancel_error"]
+                .map(Value::from)
+                .contains(&frame["type"])
+        {
+            return frame;
+        }
+    }
+}
+
+// S3-082, S3-083
+#[tokio::test]
+async fn every_cancel_frame_is_answered_once() {
+    let fixture = ServerFixture::saying([ScriptStep::slow(SLOW, 2, 50)]).await;
+    let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
+    let (turn, _) = reach(&fixture, &mut client, EventType::TextDelta, 1).await;
+    let queued = json!({"message": "later", "on_busy": "enqueue"});
+    let path = format!("/sessions/{}/turns", fixture.session);
+    let queued = fixture.api.post(&path, queued).await.expect("an answer");
+    let queued = queued.json()["turn_id"].clone();
+    let response_id = ResponseId::from(turn);
+    let long = "x".repeat(100);
+    let error = |code: &str, turn_id: Value| json!({"type": "cancel_error", "code": code, "turn_id": turn_id});
+    let unknown = "00000000000000000000000000";
+    let cases = [
+        (json!({}), error("invalid_frame", Value::Null)),
+        (
+            json!({"turn_id": turn, "reason": 7}),
+            error("invalid_frame", Value::Null),
+        ),
+        (
+            json!({"turn_id": unknown}),
+            error("turn_not_found", json!(unknown)),
+        ),
+        (
+            json!({"turn_id": long}),
+            error("turn_not_found", json!(long[..64])),
+        ),
+        (
+            json!({"turn_id": queued}),
+            json!({"type": "cancel_ack", "turn_id": queued, "state": "cancelled"}),
+        ),
+        (
+            json!({"turn_id": response_id}),
+            json!({"type": "cancel_ack", "turn_id": turn, "state": "cancelling"}),
+        ),
+    ];
+    for (mut frame, expected) in cases {
+        frame["type"] = "cancel".into();
+        client.send(&frame).await.expect("sent");
+        let mut answer = cancel_answer(&mut client).await;
+        if let Some(fields) = answer.as_object_mut() {
+            fields.remove("message");
+        }
+        assert_eq!(answer, expected, "{frame}");
+    }
+    // Again while it stops, and after its end.
+    client
+        .send(&json!({"type": "cancel", "turn_id": turn}))
+        .await
+        .expect("sent");
+    let again = cancel_answer(&mut client).await;
+    assert_eq!(
+        (&again["type"], &again["turn_id"]),
+        (&json!("cancel_ack"), &json!(turn))
+    );
+    assert_eq!(
+        fixture.api.ended(turn).await.expect("a turn")["state"],
+        "cancelled"
+    );
+    client
+        .send(&json!({"type": "cancel", "turn_id": turn}))
+        .await
+        .expect("sent");
+    let late = cancel_answer(&mut client).await;
+    assert_eq!(
+        late,
+        json!({"type": "cancel_ack", "turn_id": turn, "state": "cancelled"})
+    );
+    fixture.check_history().await;
+}
+
+// S3-078, S3-100
 #[tokio::test]
 async fn every_client_sees_the_same_cancel() {
     let fixture = ServerFixture::saying([ScriptStep::slow(SLOW, 2, 30)]).await;

@@ -27,7 +27,9 @@ async fn unharmed(server: &TestServer) {
     let list = api.get("/sessions").await.expect("an answer").json();
     assert_eq!(list["sessions"], json!([]));
     assert_eq!(
-        MetricsSnapshot::read(&api).await.sum("turn_started_total"),
+        MetricsSnapshot::read(&api)
+            .await
+            .sum("turnwire_turn_started_total"),
         0.0
     );
     let mut stream = say(&api, "after", &ChatSubmit::new("hi")).await;

@@ -6,7 +6,7 @@ use turnwire_testkit::rng::SeededRng;
 /// `cargo xtask campaign kills N` makes more of them.
 const KILLS: usize = 5;
 
-// F1
+// F1, S1-118, C-02, I-18
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn both_wires_agree_after_a_kill() {
     let report = both_wires::run(KILLS, SeededRng::from_env()).await;

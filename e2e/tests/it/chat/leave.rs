@@ -70,7 +70,7 @@ async fn logged(fixture: &ServerFixture, turn: TurnId) -> Vec<Event> {
     log
 }
 
-// S1-101, S1-112, D-05
+// S1-101, S1-112, D-05, C-01
 #[tokio::test]
 async fn disconnect_cancels_and_leaves_nothing_running() {
     let fixture = fixture().await;
@@ -105,7 +105,7 @@ async fn disconnect_cancels_and_leaves_nothing_running() {
     fixture.check_history().await;
 }
 
-// D-05
+// D-05, C-01
 #[tokio::test]
 async fn session_watchers_do_not_own_the_turn() {
     let fixture = fixture().await;

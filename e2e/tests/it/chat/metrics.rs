@@ -69,9 +69,9 @@ impl MetricDeltas {
 
     fn counted(metrics: &MetricsSnapshot) -> Self {
         Self {
-            events: metrics.by("stream_events_emitted_total", "event_type"),
-            terminals: metrics.by("stream_terminal_frame_emitted_total", "type"),
-            errors: metrics.by("stream_error_frame_emitted_total", "code"),
+            events: metrics.by("turnwire_stream_events_emitted_total", "event_type"),
+            terminals: metrics.by("turnwire_stream_terminal_frame_emitted_total", "type"),
+            errors: metrics.by("turnwire_stream_error_frame_emitted_total", "code"),
         }
     }
 }
@@ -85,7 +85,7 @@ async fn cancelled(fixture: &ServerFixture, name: &str, question: ChatSubmit) ->
     frames
 }
 
-// LAW-11, S1-103, S1-123, S1-126, S1-127, S1-129
+// LAW-11, S1-103, S1-123, S1-126, S1-127, S1-129, I-22
 #[tokio::test]
 async fn counters_equal_the_frames_clients_received() {
     let fixture = ServerFixture::new(ServerOptions::script(script())).await;
@@ -130,8 +130,8 @@ async fn counters_equal_the_frames_clients_received() {
         assert!(got.events.contains_key(event), "no {event} was tried");
     }
     assert_eq!(got.errors.len(), 3, "{:?}", got.errors);
-    assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
-    assert_eq!(metrics.sum("turn_started_total") as u64, turns);
+    assert_eq!(metrics.sum("turnwire_stream_sse_frame_dropped_total"), 0.0);
+    assert_eq!(metrics.sum("turnwire_turn_started_total") as u64, turns);
     fixture.check_history().await;
 }
 
@@ -141,7 +141,7 @@ async fn cancelled_turn_is_counted_once_by_code() {
     let fixture = ServerFixture::new(ServerOptions::script(script())).await;
     let count = || async {
         let metrics = MetricsSnapshot::read(&fixture.api).await;
-        metrics.by("stream_cancellation_total", "code")
+        metrics.by("turnwire_stream_cancellation_total", "code")
     };
     assert_eq!(count().await, MetricSums::new());
     cancelled(&fixture, "one", ChatSubmit::new("stall")).await;
@@ -176,7 +176,7 @@ async fn cancelled_turn_is_counted_once_by_code() {
     fixture.check_history().await;
 }
 
-// S1-048, S1-049, S1-130, S1-133
+// S1-048, S1-049, S1-130, S1-133, R-26
 #[tokio::test]
 async fn stream_metrics_have_five_dimensions_and_times() {
     let fixture = ServerFixture::new(ServerOptions::script(script())).await;
@@ -188,22 +188,25 @@ async fn stream_metrics_have_five_dimensions_and_times() {
     let metrics = MetricsSnapshot::read(&fixture.api).await;
     let names: Vec<&str> = metrics
         .names()
-        .filter(|name| name.starts_with("stream_"))
+        .filter(|name| name.starts_with("turnwire_stream_"))
         .collect();
     for expected in [
-        "stream_events_emitted_total",
-        "stream_terminal_frame_emitted_total",
-        "stream_error_frame_emitted_total",
-        "stream_sse_frame_dropped_total",
-        "stream_frame_oversize_total",
-        "stream_cancellation_total",
+        "turnwire_stream_events_emitted_total",
+        "turnwire_stream_terminal_frame_emitted_total",
+        "turnwire_stream_error_frame_emitted_total",
+        "turnwire_stream_sse_frame_dropped_total",
+        "turnwire_stream_frame_oversize_total",
+        "turnwire_stream_cancellation_total",
     ] {
         assert!(
             names.contains(&expected),
             "{expected} is missing: {names:?}"
         );
     }
-    for histogram in ["stream_ttfe_ms", "stream_writer_overhead_ms"] {
+    for histogram in [
+        "turnwire_stream_ttfe_seconds",
+        "turnwire_stream_writer_overhead_seconds",
+    ] {
         let count = metrics.sum(&format!("{histogram}_count"));
         assert!(count >= 4.0, "{histogram} has {count}");
         let of = |name: &&&str| name.starts_with(histogram);
@@ -221,5 +224,5 @@ async fn stream_metrics_have_five_dimensions_and_times() {
         }
     }
     // One first frame a submit; those who come back have waited for nothing.
-    assert_eq!(metrics.sum("stream_ttfe_ms_count"), 4.0);
+    assert_eq!(metrics.sum("turnwire_stream_ttfe_seconds_count"), 4.0);
 }

@@ -84,7 +84,9 @@ async fn queued_turns_run_in_order_and_report_their_start() {
     order.push(stream.turn());
     order.push(enqueue(&fixture, "three").await);
     assert_eq!(
-        MetricsSnapshot::read(&fixture.api).await.sum("turn_queued"),
+        MetricsSnapshot::read(&fixture.api)
+            .await
+            .sum("turnwire_turn_queued"),
         3.0
     );
     for turn in &order[1..] {
@@ -105,7 +107,9 @@ async fn queued_turns_run_in_order_and_report_their_start() {
     }
     assert_eq!(started(&fixture.log().await), order);
     assert_eq!(
-        MetricsSnapshot::read(&fixture.api).await.sum("turn_queued"),
+        MetricsSnapshot::read(&fixture.api)
+            .await
+            .sum("turnwire_turn_queued"),
         0.0
     );
     fixture.check_history().await;
@@ -280,10 +284,15 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
         .await;
     let frames = frames.expect("the rest");
     assert_eq!(events(&frames), ["usage", "error"]);
-    assert_eq!(
-        terminal(&fixture, order[0]).await["reason"],
-        "server_restart"
+    let end = terminal(&fixture, order[0]).await;
+    assert_eq!(end["reason"], "server_restart");
+    // The client is told up to where its text is stored.
+    let kept = frames[1].field("kept_until");
+    assert!(
+        kept.as_str().is_some_and(|id| id.starts_with("evt_")),
+        "{kept}"
     );
+    assert_eq!(*kept, end["partial"]["kept_until"]);
     for turn in &order[1..] {
         assert_eq!(terminal(&fixture, *turn).await["status"], "ok");
     }
@@ -300,7 +309,10 @@ async fn kill_ends_running_turn_and_runs_queue_in_order() {
     log.retain(|event| event.turn_id != Some(withdrawn));
     assert_eq!(started(&log), order);
     until("the line is empty", || async {
-        MetricsSnapshot::read(&fixture.api).await.sum("turn_queued") == 0.0
+        MetricsSnapshot::read(&fixture.api)
+            .await
+            .sum("turnwire_turn_queued")
+            == 0.0
     })
     .await;
     fixture.check_history().await;

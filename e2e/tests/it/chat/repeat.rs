@@ -96,7 +96,9 @@ async fn same_key_and_body_is_same_turn_across_restart() {
     let answer = keyed.send(hyper::Method::POST, &path, Some(text)).await;
     assert_eq!(turn_id(&answer.expect("an answer")), other);
     assert_eq!(all(&api, session).await.len(), 2);
-    let repeated = MetricsSnapshot::read(&api).await.sum("turn_repeated_total");
+    let repeated = MetricsSnapshot::read(&api)
+        .await
+        .sum("turnwire_turn_repeated_total");
     assert_eq!(repeated, 2.0, "since the restart");
     load::check_history(&api, &[session]).await;
 }

@@ -77,6 +77,7 @@ async fn unreadable_cursor_is_refused() {
         "evt_00010000000001-x",
         "evt_00010000000001--1",
         "evt_00010000000001-0-0",
+        "evt_00010000000001-0-9k3t",
         "evt_00010000000001.000001-10",
         "EVT_00010000000001-0",
         "0",
@@ -124,28 +125,29 @@ async fn cursor_ahead_or_of_other_epoch_has_expired() {
     assert_eq!(row["state"], "running", "{row}");
 }
 
-/// Ids are unique inside a session only. One of another session is read as one of this: a place
-/// that this session does not have is ahead of it, any other is where it would be here.
+/// Positions are unique inside a session only; the id of a frame also names its session.
 #[tokio::test]
-async fn cursor_of_another_session_reads_as_a_position() {
+async fn cursor_of_another_session_has_expired() {
     let fixture = fixture().await;
-    for number in 0..3 {
-        over(&fixture, &format!("long {number}")).await;
+    let (turn, frames) = over(&fixture, "one").await;
+    let other = say(&fixture.api, "other", &ChatSubmit::new("stall")).await;
+    let foreign = id(&frames[0]);
+    // A position that the other session has too: without the tag it would be a cursor of it.
+    for cursor in [foreign, id(frames.last().expect("a frame"))] {
+        let header = format!("last-event-id: {cursor}");
+        let answer = asked(&fixture, other.turn(), "", &[&header]).await;
+        problem(&answer, 410, "cursor_expired", &header);
+        assert!(answer.body.contains("another session"), "{}", answer.body);
     }
-    let (_, long) = over(&fixture, "long last").await;
-    let mut short = say(&fixture.api, "short", &ChatSubmit::new("stall")).await;
-    let first = short.until("text").await.expect("words");
-    let header = format!("last-event-id: {}", id(&long[0]));
-    let answer = asked(&fixture, short.turn(), "", &[&header]).await;
-    problem(&answer, 410, "cursor_expired", "a longer session's");
-    // A shorter session's names the same place here, and gives what follows it.
-    let turn = over(&fixture, "again").await.0;
-    let mut stream = back(&fixture.api, "foreign", turn, Some(id(&first[0]))).await;
-    let frames = stream
-        .read_to_end()
-        .await
-        .expect("the whole turn: it begins after that place");
-    assert_eq!(events(&frames)[0], "response_id");
+    // An id of an earlier server has no tag.
+    let untagged = FrameCursor {
+        tag: None,
+        ..foreign
+    };
+    let mut stream = back(&fixture.api, "untagged", turn, Some(untagged)).await;
+    let rest = stream.read_to_end().await.expect("the rest of the turn");
+    assert_eq!(events(&rest)[0], events(&frames)[1]);
+    fixture.api.cancel(other.turn()).await.expect("an answer");
 }
 
 #[tokio::test]
@@ -167,14 +169,18 @@ async fn cursor_older_than_retention_has_expired() {
             .is_ok_and(|answer| answer.status == 410)
     })
     .await;
-    // Events may still come from memory; after a restart there is only the store.
-    fixture.server.sigterm();
-    assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
-    fixture.server.run().await.expect("it comes up again");
-    for lines in [vec![], vec![format!("last-event-id: {}", id(&frames[1]))]] {
-        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let answer = asked(&fixture, turn, "", &lines).await;
-        problem(&answer, 410, "cursor_expired", &format!("{lines:?}"));
+    // The same while the session is in memory and after a restart, when there is only the store.
+    for is_restarted in [false, true] {
+        if is_restarted {
+            fixture.server.sigterm();
+            assert!(fixture.server.wait(Duration::from_secs(30)).await.success());
+            fixture.server.run().await.expect("it comes up again");
+        }
+        for lines in [vec![], vec![format!("last-event-id: {}", id(&frames[1]))]] {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let answer = asked(&fixture, turn, "", &lines).await;
+            problem(&answer, 410, "cursor_expired", &format!("{lines:?}"));
+        }
     }
     // A client that has the terminal gets 204, as before.
     let header = format!("last-event-id: {}", id(frames.last().expect("a frame")));
@@ -234,7 +240,7 @@ async fn after_the_cost_only_the_terminal_is_sent() {
     fixture.check_history().await;
 }
 
-// LAW-2
+// LAW-2, C-13
 #[tokio::test]
 async fn every_cursor_resumes_exactly_and_header_wins() {
     let fixture = fixture().await;

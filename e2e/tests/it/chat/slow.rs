@@ -11,8 +11,8 @@ use turnwire_testkit::chat::{Block, ChatStream, ChatStreamEnd, ChatSubmit, Curso
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
 
-const DROPPED: &str = "stream_sse_frame_dropped_total";
-const OVERSIZE: &str = "stream_frame_oversize_total";
+const DROPPED: &str = "turnwire_stream_sse_frame_dropped_total";
+const OVERSIZE: &str = "turnwire_stream_frame_oversize_total";
 
 /// What the kernel holds for a viewer that does not read.
 const BUFFER: u32 = 4_096;
@@ -59,7 +59,7 @@ async fn resume_reading(stream: &mut ChatStream) -> Vec<Block> {
     }
 }
 
-// D-75, LAW-7
+// D-75, LAW-7, S1-116, S1-117, C-15, I-10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frozen_viewer_is_closed_and_neighbour_gets_everything() {
     // Room enough for one that reads, on a busy machine too.
@@ -101,6 +101,31 @@ async fn closing_a_slow_viewer_counts_as_disconnect() {
     resume_reading(&mut alone).await;
     assert_no_errors_logged(&fixture.server);
     fixture.check_history().await;
+}
+
+// D-75
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_that_left_the_ring_are_counted_as_dropped() {
+    const QUEUE_MAX: usize = 400;
+    // More than is emitted while the viewer still seems to read, and less than the queue.
+    let options =
+        options(QUEUE_MAX)
+            .set("stream", "ring_events", 300)
+            .set("stream", "pending_bytes", 16_384);
+    let fixture = ServerFixture::new(options).await;
+    let question = ChatSubmit::new("go")
+        .session(fixture.session)
+        .continue_on_disconnect();
+    let first = say(&fixture.api, "first", &question).await;
+    let turn = first.turn();
+    let mut alone = frozen(&fixture.api, turn).await;
+    drop(first);
+    until("all frames are counted", || async {
+        MetricsSnapshot::read(&fixture.api).await.sum(DROPPED) > QUEUE_MAX as f64
+    })
+    .await;
+    resume_reading(&mut alone).await;
+    fixture.api.ended(turn).await.expect("an end");
 }
 
 // D-75

@@ -37,7 +37,7 @@ fn script() -> ModelScript {
         )
         .on(
             "^failed late",
-            [ScriptStep::text(WORDS), ScriptStep::error("transport")],
+            [ScriptStep::text(WORDS), ScriptStep::error("internal")],
         )
         .on("^failed early", [ScriptStep::error("rate_limited")])
         .on("^cancelled", [ScriptStep::slow(WORDS, 3, 20).repeat(40)])
@@ -250,7 +250,7 @@ async fn both(says: &str) -> OldClient {
     first
 }
 
-// S1-007
+// S1-007, S1-141
 #[tokio::test]
 async fn plain_turn_is_equal_in_both_versions() {
     let client = both("plain").await;
@@ -283,7 +283,7 @@ async fn tools_are_equal_in_both_versions() {
     assert_eq!(client.tools, all.map(|(name, end)| (name.to_owned(), end)));
 }
 
-// D-22
+// D-22, C-08
 #[tokio::test]
 async fn failed_turn_ends_with_its_code_in_both_versions() {
     let late = both("failed late").await;

@@ -175,7 +175,7 @@ async fn stream_is_uncached_unbuffered_and_names_its_turn() {
     }
 }
 
-// S1-014, S1-015, S1-016, S1-022, S1-023, S1-024, S1-027
+// S1-014, S1-015, S1-016, S1-022, S1-023, S1-024, S1-027, C-09
 #[tokio::test]
 async fn text_and_thinking_equal_the_stored_message() {
     let fixture = fixture().await;
@@ -271,8 +271,8 @@ async fn failure_exposes_a_code_and_nothing_else() {
     for (message, expected) in [
         ("limited", "RATE_LIMIT_ERROR"),
         ("broken", "INTERNAL_ERROR"),
-        ("refused", "INTERNAL_ERROR"),
-        ("late", "INTERNAL_ERROR"),
+        ("refused", "MODEL_UNAVAILABLE"),
+        ("late", "MODEL_UNAVAILABLE"),
         ("failing", ""),
     ] {
         let question = ChatSubmit::new(message).session(fixture.session);

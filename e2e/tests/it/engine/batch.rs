@@ -23,7 +23,7 @@ fn batched(pack: TestPack) -> TestPack {
         .put("overrides.yaml", &format!("{FLAG}: {{{ids}}}\n"))
 }
 
-// SC-02, S1-056, S1-057, S1-061, S1-136
+// SC-02, S1-056, S1-057, S1-061, S1-136, S2-033
 #[tokio::test]
 async fn statuses_are_batched_while_the_flag_is_on() {
     let script = working(asks(&["shop", "rewards"], "Both."));
@@ -60,7 +60,7 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     let metrics = MetricsSnapshot::read(&engine.api).await;
     assert_eq!(
         metrics
-            .by("stream_rendering_policy_applied_total", "policy")
+            .by("turnwire_stream_rendering_policy_applied_total", "policy")
             .get("batch"),
         Some(&2)
     );

@@ -36,7 +36,7 @@ async fn template_answers_when_composing_model_fails() {
             .call(ORCHESTRATOR, 2, [ScriptStep::error(class)])
     };
     for (class, code) in [
-        ("provider", "INTERNAL_ERROR"),
+        ("provider", "MODEL_UNAVAILABLE"),
         ("rate_limited", "RATE_LIMIT_ERROR"),
     ] {
         let engine = EngineFixture::new(one(class)).await;

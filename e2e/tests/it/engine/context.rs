@@ -77,7 +77,7 @@ fn shown(engine: &EngineFixture, enricher: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
 }
 
-// SC-17, S2-015, S2-016, S2-017
+// SC-17, S2-015, S2-016, S2-017, S2-083
 #[tokio::test]
 async fn sub_agent_inherits_references_and_prior_turns() {
     let engine = EngineFixture::new(script()).await;
@@ -184,7 +184,7 @@ async fn support_notes_are_kept_in_memory_and_on_no_wire() {
     );
     let metrics = turnwire_e2e::chat::MetricsSnapshot::read(&engine.api).await;
     let counted = metrics
-        .series("stream_rendering_policy_applied_total")
+        .series("turnwire_stream_rendering_policy_applied_total")
         .find(|(labels, _)| {
             let has = |name: &str, value: &str| labels.get(name).is_some_and(|v| v == value);
             has("policy", "suppress")

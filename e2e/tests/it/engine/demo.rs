@@ -231,8 +231,8 @@ async fn two_hundred_concurrent_users_are_answered() {
         assert_eq!(ends.len(), 1);
     }
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    assert_eq!(metrics.sum("stream_sse_frame_dropped_total"), 0.0);
-    assert_eq!(metrics.sum("turn_started_total") as usize, CROWD);
+    assert_eq!(metrics.sum("turnwire_stream_sse_frame_dropped_total"), 0.0);
+    assert_eq!(metrics.sum("turnwire_turn_started_total") as usize, CROWD);
     assert_no_errors_logged(&engine.server);
     load::check_history(&engine.api, &sessions).await;
 }

@@ -40,15 +40,15 @@ async fn unavailable(engine: &EngineFixture, name: &str, reason: &str) -> ChatRe
         (SORRY, "completed"),
         "{name}"
     );
-    assert_eq!(reply.count("data_loaded"), 0, "{name}");
+    reply.assert_no_data(name);
     reply.assert_absent(&["OFF_1", "Oat milk", "MARKER"]);
     reply.assert_tools_paired();
     reply
 }
 
-// S1-091, S2-049, D-29
+// S1-091, S2-049, D-29, R-23
 #[tokio::test]
-async fn every_failure_reason_is_reported_unknown_as_unavailable() {
+async fn reason_with_the_shape_of_a_code_is_kept_others_are_unavailable() {
     let engine = engine().await;
     let error = |reason: Value| {
         let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});
@@ -60,10 +60,24 @@ async fn every_failure_reason_is_reported_unknown_as_unavailable() {
         "upstream_partial",
         "unauthorized",
         "invalid_request",
+        // Not in the contract.
+        "quota_exceeded",
     ] {
         engine.ccs.set("offer_search", error(json!(reason)));
         unavailable(&engine, reason, reason).await;
     }
+    let metrics = MetricsSnapshot::read(&engine.api).await;
+    let counted = metrics.by("turnwire_stream_ccs_error_total", "reason");
+    let once = [
+        "invalid_request",
+        "other",
+        "unauthorized",
+        "upstream_partial",
+        "upstream_timeout",
+        "upstream_unavailable",
+    ]
+    .map(|label| (label.to_owned(), 1));
+    assert_eq!(counted, once.into());
     for (name, reason) in [
         ("new", json!("MARKER_new_word")),
         ("none", Value::Null),
@@ -159,7 +173,7 @@ async fn invalid_enricher_envelope_is_no_data() {
             (SORRY, "completed"),
             "{name}"
         );
-        assert_eq!(reply.count("data_loaded"), 0, "{name}");
+        reply.assert_no_data(name);
         reply.assert_absent(&["OFF_1", "Oat milk", "MARKER"]);
     }
     assert_no_errors_logged(&engine.server);
@@ -199,7 +213,7 @@ async fn slow_endless_large_and_absent_services_end_in_time() {
     engine.check_history().await;
 }
 
-// S1-087, S2-042
+// S1-087, S2-042, S2-085
 #[tokio::test]
 async fn newer_minor_is_accepted_and_major_is_no_data() {
     let engine = engine().await;
@@ -209,7 +223,7 @@ async fn newer_minor_is_accepted_and_major_is_no_data() {
     let mismatches = || async {
         MetricsSnapshot::read(&engine.api)
             .await
-            .sum("ps6_envelope_version_mismatch_total")
+            .sum("turnwire_ps6_envelope_version_mismatch_total")
     };
     let same = engine.ask("as declared").await;
     for minor in ["1.9.0", "1.0.0", "1.2.7"] {
@@ -228,7 +242,7 @@ async fn newer_minor_is_accepted_and_major_is_no_data() {
     engine.check_history().await;
 }
 
-// S1-086, S2-039
+// S1-086, S2-039, S2-083
 #[tokio::test]
 async fn partial_data_is_shown_and_marked_for_orchestrator() {
     let script = working(asks(&["shop"], "Some of it: {{last_tool_result}}"));
@@ -258,7 +272,7 @@ async fn partial_data_is_shown_and_marked_for_orchestrator() {
     engine.check_history().await;
 }
 
-// S2-038, S2-041, S2-043
+// S2-038, S2-041, S2-043, S2-083
 #[tokio::test]
 async fn ok_envelope_is_ok_whatever_other_fields_say() {
     let engine = engine().await;

@@ -44,7 +44,7 @@ fn searching() -> ModelScript {
         .call("shop", 2, [ScriptStep::text("SUBRAW")])
 }
 
-// SC-03, S1-095, S2-022, S2-060
+// SC-03, S1-095, S2-022, S2-060, S2-083, S2-085, C-27, S1-141, S2-063
 #[tokio::test]
 async fn failing_data_service_gives_error_and_answer() {
     let engine = EngineFixture::new(searching()).await;
@@ -71,16 +71,16 @@ async fn failing_data_service_gives_error_and_answer() {
     let trace = &only(&events, "dispatch.traced")["payload"];
     assert_eq!(trace["outcomes"][0]["outcome"], "status_error");
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    let codes = metrics.by("stream_error_frame_emitted_total", "code");
+    let codes = metrics.by("turnwire_stream_error_frame_emitted_total", "code");
     assert_eq!(codes.get("CCS_ENVELOPE_ERROR"), Some(&1));
     let pair = metrics
-        .series("stream_ccs_error_total")
+        .series("turnwire_stream_ccs_error_total")
         .find(|(labels, value)| {
             let has = |name: &str, value: &str| labels.get(name).is_some_and(|v| v == value);
             *value == 1.0 && has("enricher_id", "offer_search") && has("reason", "upstream_timeout")
         });
     assert!(pair.is_some(), "s1_145");
-    let axes = metrics.by("dispatch_axis_failure_total", "axis");
+    let axes = metrics.by("turnwire_dispatch_axis_failure_total", "axis");
     assert_eq!(axes.get("2"), Some(&1), "s2_073");
     assert_no_errors_logged(&engine.server);
     engine.check_history().await;
@@ -122,7 +122,7 @@ async fn sub_agent_sees_only_unavailable_and_may_use_other_tool() {
     engine.check_history().await;
 }
 
-// SC-04, S1-094, S2-021, S2-059
+// SC-04, S1-094, S2-021, S2-059, S2-085, S1-141
 #[tokio::test]
 async fn single_failed_sub_agent_ends_turn_after_text() {
     let chief = || asks(&["shop"], SORRY);
@@ -188,7 +188,7 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
     }
 }
 
-// S1-092, S1-096, S2-061
+// S1-092, S1-096, S2-061, S2-083, S2-085, S1-141
 #[tokio::test]
 async fn three_sub_agents_fail_empty_and_answer_independently() {
     let script = asks(
@@ -261,7 +261,7 @@ async fn three_sub_agents_fail_empty_and_answer_independently() {
         ["failure", "status_error", "success"]
     );
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    let counted = metrics.by("dispatch_axis_failure_total", "axis");
+    let counted = metrics.by("turnwire_dispatch_axis_failure_total", "axis");
     assert_eq!(
         (counted.get("1"), counted.get("2"), counted.get("3")),
         (Some(&1), Some(&1), Some(&1))
@@ -301,6 +301,9 @@ async fn all_sub_agents_failing_degrades_turn_with_text() {
         "failed"
     );
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    assert_eq!(metrics.sum("dispatch_fanout_success_ratio_sum"), 0.0);
+    assert_eq!(
+        metrics.sum("turnwire_dispatch_fanout_success_ratio_sum"),
+        0.0
+    );
     engine.check_history().await;
 }

@@ -358,7 +358,7 @@ async fn listed(engine: &EngineFixture) -> String {
     seen
 }
 
-// S1-083, S1-093, S1-120, S2-013, D-46, D-83
+// S1-083, S1-093, S1-120, S2-013, D-46, D-83, C-37, I-07
 #[tokio::test]
 async fn marker_secrets_appear_on_no_wire() {
     let mut marks = Markers::new();

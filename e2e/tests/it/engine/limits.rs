@@ -168,7 +168,7 @@ async fn large_data_frame_is_sent_whole_and_counted() {
     assert!(loaded.text.len() > 256 << 10);
     assert_eq!(loaded.field("data")["items"], items);
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    assert_eq!(metrics.sum("stream_frame_oversize_total"), 1.0);
+    assert_eq!(metrics.sum("turnwire_stream_frame_oversize_total"), 1.0);
     assert_no_errors_logged(&engine.server);
     engine.check_history().await;
 }

@@ -10,7 +10,7 @@ use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::ScriptStep;
 
 const SORRY: &str = "I could not get that for you.";
-const MISMATCH: &str = "ps6_envelope_principal_mismatch_total";
+const MISMATCH: &str = "turnwire_ps6_envelope_principal_mismatch_total";
 
 fn for_another() -> ServiceReply {
     ServiceReply::envelope(&envelope_with(
@@ -39,7 +39,7 @@ async fn alarmed(engine: &EngineFixture) {
     );
 }
 
-// SC-15, S2-050, S2-051, D-30
+// SC-15, S2-050, S2-051, D-30, S2-085, I-06
 #[tokio::test]
 async fn data_of_another_principal_is_dropped_and_alarmed() {
     // The sub-agent's model repeats its tool results as parameters of its next tool, and the
@@ -119,11 +119,8 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
             "CCS_ENVELOPE_ERROR",
             "{principal}"
         );
-        assert_eq!(
-            (reply.text().as_str(), reply.count("data_loaded")),
-            (SORRY, 0),
-            "{principal}"
-        );
+        assert_eq!(reply.text(), SORRY, "{principal}");
+        reply.assert_no_data(&principal.to_string());
         reply.assert_absent(&["OFF_1"]);
         assert!(
             reply.errors()[0].0["reason"] != "upstream_timeout",
@@ -141,7 +138,7 @@ async fn missing_or_malformed_principal_is_a_mismatch() {
     engine.check_history().await;
 }
 
-// SC-15, S2-046, S2-047, S2-048
+// SC-15, S2-046, S2-047, S2-048, S2-083, I-06
 #[tokio::test]
 async fn every_data_request_carries_session_principal() {
     let script = asks(&["shop", "rewards", "support"], SORRY)

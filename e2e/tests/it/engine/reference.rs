@@ -11,7 +11,7 @@ use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::watch::SubscribeOptions;
 
-// SC-01, S1-031, S1-052, S1-063
+// SC-01, S1-031, S1-052, S1-063, S2-083
 #[tokio::test]
 async fn chat_wire_shows_reference_turn_in_order() {
     let engine = EngineFixture::new(reference()).await;
@@ -25,9 +25,9 @@ async fn chat_wire_shows_reference_turn_in_order() {
         "tool_call ask_shop",
         "status",
         "tool_call search_offers",
+        "data_loading",
         "tool_completed search_offers",
         "tool_call render_offer_list",
-        "data_loading",
         "data_loaded",
         "tool_completed render_offer_list",
         "tool_completed ask_shop",
@@ -51,9 +51,10 @@ async fn chat_wire_shows_reference_turn_in_order() {
         .field("data");
     let loaded = reply.of("data_loaded").next().expect("data").field("data");
     let key = json!({"ids": [{"id": "OFF_1"}, {"id": "OFF_2"}]});
+    // Announced when the data is requested: which items there are is not known yet.
     assert_eq!(
         (&loading["type"], &loading["key"]),
-        (&json!("offer_list"), &key)
+        (&json!("offer_list"), &json!({"ids": []}))
     );
     assert_eq!(loading["items"], Value::Null);
     assert_eq!(
@@ -77,25 +78,33 @@ async fn reference_turn_is_counted_once() {
     // The numbers of a dispatch are those of its trace: counted when it is stored.
     until("the dispatch is counted", || async {
         let metrics = MetricsSnapshot::read(&engine.api).await;
-        metrics.sum("dispatch_intent_count_count") == 1.0
+        metrics.sum("turnwire_dispatch_intents_count") == 1.0
     })
     .await;
     let metrics = MetricsSnapshot::read(&engine.api).await;
     let one = |name: &str, label: &str, key: &str| {
         assert_eq!(metrics.by(name, label).get(key), Some(&1), "{name} {key}");
     };
-    one("stream_terminal_frame_emitted_total", "type", "completed");
     one(
-        "stream_status_event_emitted_total",
+        "turnwire_stream_terminal_frame_emitted_total",
+        "type",
+        "completed",
+    );
+    one(
+        "turnwire_stream_status_event_emitted_total",
         "event_id",
         "searching_offers",
     );
     one(
-        "stream_rendering_policy_applied_total",
+        "turnwire_stream_rendering_policy_applied_total",
         "policy",
         "transform",
     );
-    one("dispatch_subagent_latency_ms_count", "sub_agent_id", "shop");
+    one(
+        "turnwire_dispatch_subagent_latency_seconds_count",
+        "sub_agent_id",
+        "shop",
+    );
 }
 
 /// The persisted types of the reference turn.
@@ -111,11 +120,11 @@ const LOGGED: [&str; 27] = [
     "llm.call_completed",
     "status.emitted",
     "tool.called search_offers",
+    "data.loading",
     "tool.completed search_offers",
     "llm.call_started subagent",
     "llm.call_completed",
     "tool.called render_offer_list",
-    "data.loading",
     "data.loaded",
     "tool.completed render_offer_list",
     "llm.call_started subagent",
@@ -247,7 +256,7 @@ async fn messages_show_components_but_no_sub_agent_text() {
     );
 }
 
-// SC-12, S2-012, S2-013
+// SC-12, S2-012, S2-013, S2-083, I-08
 #[tokio::test]
 async fn only_orchestrator_speaks_and_each_step_happens_once() {
     let script = ModelScript::new()
@@ -293,4 +302,70 @@ async fn only_orchestrator_speaks_and_each_step_happens_once() {
     );
     assert_eq!(traced["outcomes"][0]["outcome"], "success");
     engine.check_history().await;
+}
+
+// D-37
+#[tokio::test]
+async fn rows_have_the_fields_of_their_contract() {
+    let engine = EngineFixture::new(reference()).await;
+    engine.ask("oat milk offers").await;
+    let has = |row: &Value, fields: &[&str]| {
+        let row = row
+            .as_object()
+            .unwrap_or_else(|| panic!("no object: {row}"));
+        for field in fields {
+            assert!(row.contains_key(*field), "no `{field}` in {row:?}");
+        }
+    };
+    let messages = engine.messages().await;
+    let message = [
+        "id",
+        "session_id",
+        "turn_id",
+        "role",
+        "status",
+        "content",
+        "model",
+        "stop_reason",
+        "usage",
+        "created_at",
+        "metadata",
+    ];
+    for row in &messages {
+        has(row, &message);
+        assert_eq!(row["status"], "complete", "{row}");
+    }
+    let block = |kind: &str| {
+        let blocks = messages.iter().filter_map(|row| row["content"].as_array());
+        let mut blocks = blocks.flatten();
+        blocks
+            .find(|block| block["type"] == kind)
+            .unwrap_or_else(|| panic!("no block of type {kind}"))
+    };
+    has(block("text"), &["text"]);
+    has(block("tool_use"), &["id", "name", "input"]);
+    has(block("data"), &["data_id", "data_type", "key", "items"]);
+    let tokens = [
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "reasoning_tokens",
+        "cached_tokens",
+        "cost_usd",
+    ];
+    has(&messages[3]["usage"], &tokens);
+    let path = format!("/sessions/{}/tool-calls", engine.session);
+    let rows = engine.api.get(&path).await.expect("an answer").json();
+    let tool_call = [
+        "tool_use_id",
+        "turn_id",
+        "tool_name",
+        "tool_type",
+        "status",
+        "started_at",
+        "ended_at",
+    ];
+    for row in rows["tool_calls"].as_array().expect("rows") {
+        has(row, &tool_call);
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{MetricsSnapshot, until};
 use turnwire_e2e::data_service::{ServiceReply, envelope};
-use turnwire_e2e::engine::{EngineFixture, asks, json_of, of, only, working};
+use turnwire_e2e::engine::{EngineFixture, ORCHESTRATOR, asks, json_of, of, only, working};
 use turnwire_testkit::chat::ChatSubmit;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
@@ -59,7 +59,7 @@ async fn override_changes_or_hides_text_with_its_flag() {
         (&json!("searching_offers"), &json!("suppress"))
     );
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    let suppressed = metrics.by("stream_rendering_policy_applied_total", "policy");
+    let suppressed = metrics.by("turnwire_stream_rendering_policy_applied_total", "policy");
     assert!(
         suppressed.get("suppress").is_some_and(|n| *n >= 1),
         "{suppressed:?}"
@@ -105,7 +105,7 @@ async fn event_type_hidden_from_cohort_stays_in_log() {
     engine.check_history().await;
 }
 
-// SC-08, S1-047, S1-069, S2-058
+// SC-08, S1-047, S1-069, S2-058, S1-132, S2-085, S1-043
 #[tokio::test]
 async fn unregistered_status_is_dropped_counted_and_logged() {
     let emit = |id: &str| ScriptStep::tool("look_up", json!({"event_id": id}));
@@ -132,7 +132,10 @@ async fn unregistered_status_is_dropped_counted_and_logged() {
     );
     reply.assert_absent(&["searching_x", "Searching offers…", "asking_support"]);
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    assert_eq!(metrics.sum("status_event_unregistered_id"), 3.0);
+    assert_eq!(
+        metrics.sum("turnwire_status_event_unregistered_id_total"),
+        3.0
+    );
     let log = engine.server.stderr();
     let warned = log
         .lines()
@@ -140,7 +143,7 @@ async fn unregistered_status_is_dropped_counted_and_logged() {
     assert_eq!(warned.count(), 1, "{log}");
     assert_eq!(
         metrics
-            .by("stream_status_event_emitted_total", "event_id")
+            .by("turnwire_stream_status_event_emitted_total", "event_id")
             .len(),
         1
     );
@@ -282,9 +285,9 @@ async fn stream_metrics_have_their_dimensions() {
         "agent_definition_version",
     ];
     for name in [
-        "stream_status_event_emitted_total",
-        "stream_rendering_policy_applied_total",
-        "stream_events_emitted_total",
+        "turnwire_stream_status_event_emitted_total",
+        "turnwire_stream_rendering_policy_applied_total",
+        "turnwire_stream_events_emitted_total",
     ] {
         let series: Vec<_> = metrics
             .series(name)
@@ -301,21 +304,104 @@ async fn stream_metrics_have_their_dimensions() {
         }
     }
     let (labels, _) = metrics
-        .series("stream_status_event_emitted_total")
+        .series("turnwire_stream_status_event_emitted_total")
         .find(|(_, value)| *value > 0.0)
         .expect("one");
     assert_eq!(
         (labels["vertical"].as_str(), labels["sub_agent_id"].as_str()),
         ("shop", "shop")
     );
+    // Of the sub-agent are its statuses and its tools; `ask_shop` is a tool of the orchestrator.
     for name in [
-        "dispatch_intent_count_count",
-        "dispatch_subagent_latency_ms_count",
-        "dispatch_overhead_ms_count",
-        "dispatch_status_events_per_invocation_count",
-        "stream_policy_decision_us_count",
+        "turnwire_stream_events_emitted_total",
+        "turnwire_stream_rendering_policy_applied_total",
+    ] {
+        let of_agent = |event_type: &str, agent: &str| -> f64 {
+            let series = metrics.series(name);
+            let own = series.filter(|(labels, _)| {
+                labels["event_type"] == event_type
+                    && (labels["vertical"].as_str(), labels["sub_agent_id"].as_str())
+                        == (agent, agent)
+            });
+            own.map(|(_, value)| value).sum()
+        };
+        let counts = [
+            "status",
+            "tool_call",
+            "tool_completed",
+            "data_loading",
+            "data_loaded",
+        ]
+        .map(|event_type| (of_agent(event_type, "shop"), of_agent(event_type, "")));
+        let expected = [(1.0, 0.0), (2.0, 1.0), (2.0, 1.0), (1.0, 0.0), (1.0, 0.0)];
+        assert_eq!(counts, expected, "{name}");
+    }
+    for name in [
+        "turnwire_dispatch_intents_count",
+        "turnwire_dispatch_subagent_latency_seconds_count",
+        "turnwire_dispatch_overhead_seconds_count",
+        "turnwire_dispatch_status_events_per_invocation_count",
+        "turnwire_stream_policy_decision_seconds_count",
     ] {
         assert!(metrics.sum(name) >= 1.0, "{name}");
     }
-    assert_eq!(metrics.sum("stream_registry_size"), 3.0, "s1_077");
+    assert_eq!(metrics.sum("turnwire_stream_registry_size"), 3.0, "s1_077");
+}
+
+// S1-133, R-26
+#[tokio::test]
+async fn metrics_tell_experiments_apart() {
+    let engine = EngineFixture::with(script(), |pack| {
+        pack.flag("ai_assistant_axis2_terminal", "{principals: [user-42]}")
+    })
+    .await;
+    engine.submit(ChatSubmit::new("offers")).await;
+    let metrics = MetricsSnapshot::read(&engine.api).await;
+    for name in [
+        "turnwire_stream_events_emitted_total",
+        "turnwire_stream_rendering_policy_applied_total",
+        "turnwire_stream_ttfe_seconds_count",
+        "turnwire_dispatch_subagent_latency_seconds_count",
+        "turnwire_dispatch_overhead_seconds_count",
+    ] {
+        let arms: Vec<String> = metrics.by(name, "experiment_arm").into_keys().collect();
+        assert_eq!(arms, ["ai_assistant_axis2_terminal"], "{name}");
+    }
+}
+
+// S1-125
+#[tokio::test]
+async fn frames_and_policies_are_counted_by_the_same_words() {
+    let script = ModelScript::new()
+        .on("^break", [ScriptStep::error("internal")])
+        .call(
+            ORCHESTRATOR,
+            1,
+            [ScriptStep::tool("ask_shop", json!({"query": "oat milk"}))],
+        )
+        .call(ORCHESTRATOR, 2, [ScriptStep::text("Here.")]);
+    let engine = EngineFixture::new(working(script)).await;
+    engine.submit(ChatSubmit::new("offers")).await;
+    let failed = engine.submit(ChatSubmit::new("break")).await;
+    assert_eq!(failed.last().event(), "error");
+    let metrics = MetricsSnapshot::read(&engine.api).await;
+    let frames = metrics.by("turnwire_stream_events_emitted_total", "event_type");
+    let policies = metrics.by(
+        "turnwire_stream_rendering_policy_applied_total",
+        "event_type",
+    );
+    for end in ["completed", "error"] {
+        assert_eq!(
+            (frames.get(end), policies.get(end)),
+            (Some(&1), Some(&1)),
+            "{end}"
+        );
+    }
+    for word in ["text", "status", "tool_call", "tool_completed"] {
+        assert!(frames.contains_key(word), "{word}: {frames:?}");
+        assert!(policies.contains_key(word), "{word}: {policies:?}");
+    }
+    for event in ["text.delta", "status.emitted", "tool.called"] {
+        assert!(!policies.contains_key(event), "{event}: {policies:?}");
+    }
 }

@@ -91,9 +91,9 @@ async fn tried(engine: &EngineFixture) {
     let (_, _, shown) = said(engine, "echo").await;
     assert!(shown.contains("Echo: oats"), "{shown}");
     let metrics = MetricsSnapshot::read(&engine.api).await;
-    let outcomes = metrics.by("mcp_calls_total", "outcome");
+    let outcomes = metrics.by("turnwire_mcp_calls_total", "outcome");
     assert_eq!(outcomes.get("cancelled"), Some(&1), "{outcomes:?}");
-    assert_eq!(metrics.sum("mcp_server_restarts_total"), 0.0);
+    assert_eq!(metrics.sum("turnwire_mcp_server_restarts_total"), 0.0);
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ fn broken(case: &str, reply: &ChatReply, events: &[Value], class: &str) {
         at("message.complete") + 1,
         "{case}: {names:?}"
     );
-    failure(case, reply, events, "INTERNAL_ERROR");
+    failure(case, reply, events, "MODEL_UNAVAILABLE");
 }
 
 /// A turn that failed.
@@ -102,7 +102,7 @@ fn failure(case: &str, reply: &ChatReply, events: &[Value], wanted: &str) {
     reply.assert_valid_answer();
 }
 
-// S3-096, D-45
+// S3-096, D-45, S1-118
 #[tokio::test]
 async fn stream_broken_after_first_token_fails_once() {
     for dialect in Dialect::ALL {
@@ -290,7 +290,7 @@ async fn permanent_failure_is_not_retried() {
             setup.fake.push(ProviderAnswer::refuse(trouble));
             let (reply, events) = setup.ask("Speak!").await;
             assert_eq!(tries(&events), tried(&[(1, "provider")]), "{case}");
-            failure(&case, &reply, &events, "INTERNAL_ERROR");
+            failure(&case, &reply, &events, "MODEL_UNAVAILABLE");
             assert_eq!(setup.fake.unused_lines(), 0, "{case}");
         }
         // A page that is no stream, although the status says that all is well.
@@ -298,7 +298,7 @@ async fn permanent_failure_is_not_retried() {
             .fake
             .push(ProviderAnswer::page(200, "<html>please sign in</html>"));
         let (reply, events) = setup.ask("Speak!").await;
-        failure(word(dialect), &reply, &events, "INTERNAL_ERROR");
+        failure(word(dialect), &reply, &events, "MODEL_UNAVAILABLE");
         assert_eq!(tries(&events).len(), 1);
         setup.engine.check_history().await;
     }

@@ -90,7 +90,7 @@ fn route(model: &str, reason: &str) -> (Value, Value) {
     (json!(model), json!(reason))
 }
 
-// R-16, D-47
+// R-16, D-47, C-19
 #[tokio::test]
 async fn routing_rules_choose_the_model() {
     let fixture = RoutingFixture::new(RULES).await;

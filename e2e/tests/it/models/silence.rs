@@ -52,7 +52,11 @@ fn failed(case: &str, events: &[Value]) {
     let end = payloads(events, "turn.completed");
     assert_eq!(end.len(), 1, "{case}: {:?}", shape(events));
     assert_eq!(end[0]["status"], "failed", "{case}");
-    assert_eq!(end[0]["error"], json!({"code": "INTERNAL_ERROR"}), "{case}");
+    assert_eq!(
+        end[0]["error"],
+        json!({"code": "MODEL_UNAVAILABLE"}),
+        "{case}"
+    );
 }
 
 #[tokio::test]

@@ -58,10 +58,11 @@ while time.monotonic() < end:
     ),
 ];
 
-//
+// R-17, D-83
 #[tokio::test]
 async fn processes_of_a_killed_guard_are_ended_and_counted() {
     let server = ShellServer::start(|options| options).await;
+    let mut turns = Vec::new();
     for (n, (attack, script)) in (1..).zip(ATTACKS) {
         let programs = StubbornPrograms::new();
         let path = programs.write("attack", script);
@@ -69,22 +70,30 @@ async fn processes_of_a_killed_guard_are_ended_and_counted() {
         let turn = server.submit(&server.api, &command).await;
         programs.until_ready(1).await;
         let took = programs.until_gone(WITHIN).await;
+        turns.push(turn);
         println!("{attack}: nothing is left after {took:?}");
         let answer = server.answer(&server.api, turn).await;
         assert!(
             answer.contains("The guard of the program died"),
             "{attack}: {answer}"
         );
-        assert_eq!(server.metric("tool_guard_deaths_total").await, n);
+        assert_eq!(server.metric("turnwire_tool_guard_deaths_total").await, n);
     }
     // A process that is killed together with its guard arrives dead, and is not counted.
-    assert!(server.metric("tool_orphans_killed_total").await > 0);
-    server.until_logged("guard of a program died").await;
+    assert!(server.metric("turnwire_tool_orphans_killed_total").await > 0);
+    for turn in turns {
+        let session = turn.session.to_string();
+        // No request has a trace.
+        let trace_id = format!("trace_id=\"{}\"", turn.turn.trace_id());
+        let turn = turn.turn.to_string();
+        let parts = ["guard of a program died", &session, &turn, &trace_id];
+        server.until_line(&parts).await;
+    }
     server.until_logged("outlived its guard").await;
     // Not even a dead process is left that nobody has waited for.
     until_childless(server.server.pid()).await;
     assert_eq!(server.run("echo still here").await, "still here");
-    let deaths = server.metric("tool_guard_deaths_total").await;
+    let deaths = server.metric("turnwire_tool_guard_deaths_total").await;
     assert_eq!(deaths, ATTACKS.len() as u64);
 }
 

@@ -177,7 +177,7 @@ impl ToolFixture {
                 agent: None,
                 trace: None,
                 items: ItemStore::new(),
-                definition: "market@1".to_owned(),
+                dimensions: turnwire_event::metric::TurnDimensions::of_definition("market@1"),
             }),
         })
     }

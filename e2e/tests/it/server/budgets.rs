@@ -140,7 +140,7 @@ fn write_hostile_rows(
     run(
         9_000,
         "INSERT INTO usage_day SELECT date('now', '-' || (n % 300) || ' days'), \
-         (SELECT tenant FROM session WHERE sid = ?1), 'hostile:' || n, 1, 0, n, n, n, n, n, 0.5 FROM numbers"
+         (SELECT tenant FROM session WHERE sid = ?1), 'hostile:' || n, 1, 0, n, n, n, n, n, 0.5, 0, 0 FROM numbers"
             .into(),
         params![sid],
     );

@@ -123,7 +123,7 @@ async fn check_loss(fixture: &mut ServerFixture, seen: &[Event]) {
     let metrics = fixture.api.get("/metrics").await.expect("metrics").body;
     let lost = metrics
         .lines()
-        .find(|line| line.starts_with("log_wal_frames_lost_total"));
+        .find(|line| line.starts_with("turnwire_log_wal_frames_lost_total"));
     let lost = lost.and_then(|line| line.split(' ').next_back()?.parse().ok());
     assert!(lost.is_some_and(|lost: f64| lost > 0.0), "{lost:?}");
     let found = verify(&fixture.server, fixture.session);

@@ -200,6 +200,11 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
         refused.headers
     );
 
+    // A probe gets the same answer: the status of a code is the same everywhere.
+    let probe = api.get("/readyz").await.expect("an answer");
+    assert_eq!((probe.status, probe.code().as_str()), (507, "storage_full"));
+    assert_eq!(probe.json()["status"], 507);
+
     // Reads work, a cancel works, what runs comes to its end.
     let read = api.get(&format!("/sessions/{busy}/events")).await;
     assert_eq!(read.expect("an answer").status, 200);

@@ -62,7 +62,7 @@ async fn talk(api: ApiClient, session: SessionId) {
     }
 }
 
-// D-73
+// D-73, I-02
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_event_reaches_a_socket_before_disk() {
     let folder = tempfile::tempdir().expect("a folder");

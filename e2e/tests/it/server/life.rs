@@ -45,7 +45,7 @@ async fn idle_socket_is_pinged_and_stays_while_it_answers() {
     fixture.check_history().await;
 }
 
-// S3-043
+// S3-043, S3-100, SC-27
 #[tokio::test]
 async fn three_unanswered_pings_close_the_connection() {
     let fixture = ServerFixture::new(fast()).await;

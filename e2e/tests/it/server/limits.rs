@@ -94,7 +94,7 @@ async fn running_turns_are_bounded_per_owner_and_in_all() {
     })
     .await;
     let metrics = MetricsSnapshot::read(&server.api()).await;
-    assert!(metrics.sum("limit_refused_total") >= 4.0);
+    assert!(metrics.sum("turnwire_limit_refused_total") >= 4.0);
 }
 
 fn resident_kib(pid: u32) -> u64 {
@@ -143,8 +143,10 @@ async fn rings_stay_within_their_budget_and_no_event_is_lost() {
     assert!(after < before + 120_000, "from {before} to {after} KiB");
     until("the gauge shows the rings", || async {
         let metrics = MetricsSnapshot::read(&fixture.api).await;
-        let bytes = metrics.sum("session_rings_bytes");
-        bytes > 0.0 && bytes <= BUDGET as f64 && metrics.sum("session_rings_evicted_total") > 0.0
+        let bytes = metrics.sum("turnwire_session_rings_bytes");
+        bytes > 0.0
+            && bytes <= BUDGET as f64
+            && metrics.sum("turnwire_session_rings_evicted_total") > 0.0
     })
     .await;
     // A late client gets the whole story from the log, the watcher had it live.

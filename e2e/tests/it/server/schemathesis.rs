@@ -52,17 +52,40 @@ struct FuzzRun<'a> {
     keys: bool,
 }
 
+/// One event of a stream, as schemathesis reads it.
+fn stream_event() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "pattern": "^evt_" },
+            "event": { "type": "string" },
+            "data": { "type": "string" },
+            "retry": { "type": "integer", "minimum": 0 },
+        },
+        "required": ["data"],
+    })
+}
+
 /// The document of the server, on a file; without the header for keys if `keys` is false.
+///
+/// The document describes the text of a stream; schemathesis takes the schema of a stream for that of
+/// each event, unless the document has one for the events (`itemSchema`, of OpenAPI 3.2).
 async fn document_of(server: &TestServer, folder: &Path, keys: bool) -> String {
     let answer = server.api().get("/openapi.json").await.expect("an answer");
     let mut document = answer.json();
     let paths = document["paths"].as_object_mut().expect("paths");
     let operations = paths.values_mut().filter_map(Value::as_object_mut);
-    let lists = operations
-        .flat_map(|path| path.values_mut())
-        .filter_map(|operation| operation.get_mut("parameters"));
-    for list in lists.filter_map(Value::as_array_mut) {
-        list.retain(|parameter| keys || parameter["name"] != "Idempotency-Key");
+    for operation in operations.flat_map(|path| path.values_mut()) {
+        if let Some(list) = operation
+            .get_mut("parameters")
+            .and_then(Value::as_array_mut)
+        {
+            list.retain(|parameter| keys || parameter["name"] != "Idempotency-Key");
+        }
+        let stream = operation.pointer_mut("/responses/200/content/text~1event-stream");
+        if let Some(stream) = stream {
+            *stream = json!({ "itemSchema": stream_event() });
+        }
     }
     let path = folder.join("openapi.json");
     std::fs::write(&path, document.to_string()).expect("a file");
@@ -103,7 +126,7 @@ async fn conforms(server: &TestServer, run: FuzzRun<'_>) {
 async fn answered(server: &TestServer, method: &str, route: &str, status: &str) -> u64 {
     let metrics = server.api().get("/metrics").await.expect("metrics").body;
     let series = format!(
-        "http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} "
+        "turnwire_http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} "
     );
     let lines = metrics.lines();
     let counts = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
@@ -114,7 +137,9 @@ async fn no_server_error(server: &TestServer) {
     let metrics = server.api().get("/metrics").await.expect("metrics").body;
     let failed: Vec<&str> = metrics
         .lines()
-        .filter(|line| line.starts_with("http_requests_total{") && line.contains("status=\"5"))
+        .filter(|line| {
+            line.starts_with("turnwire_http_requests_total{") && line.contains("status=\"5")
+        })
         .collect();
     assert_eq!(failed, [""; 0], "{}", server.stderr());
 }

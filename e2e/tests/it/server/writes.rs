@@ -143,5 +143,5 @@ async fn writes_above_the_waiting_ones_of_an_owner_get_429() {
         }
     }
     let metrics = MetricsSnapshot::read(&server.api()).await;
-    assert!(metrics.sum("limit_refused_total") >= f64::from(refused));
+    assert!(metrics.sum("turnwire_limit_refused_total") >= f64::from(refused));
 }

@@ -34,7 +34,7 @@ async fn empty_snapshot(client: &mut WatchClient) {
     }
 }
 
-// S3-002, S3-009, S3-023, S3-030, S3-054, SC-19
+// S3-002, S3-009, S3-023, S3-030, S3-054, SC-19, S3-100
 #[tokio::test]
 async fn attach_snapshot_then_live() {
     let fixture = ServerFixture::saying([ScriptStep::slow("Hello from the script.", 4, 2)]).await;
@@ -99,7 +99,7 @@ async fn attach_snapshot_then_live() {
     fixture.check_history().await;
 }
 
-// S3-004
+// S3-004, S3-100, SC-27
 #[tokio::test]
 async fn token_opens_one_connection_once() {
     let fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
@@ -145,7 +145,7 @@ async fn racing_uses_of_a_token_have_one_winner() {
     }
 }
 
-// S3-004
+// S3-004, D-39
 #[tokio::test]
 async fn token_expires_soon() {
     let script = turnwire_testkit::script::ModelScript::new().on("", [ScriptStep::text("hi")]);

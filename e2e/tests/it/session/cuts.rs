@@ -6,7 +6,7 @@ use turnwire_testkit::rng::SeededRng;
 /// `cargo xtask campaign cuts N` makes more of them.
 const CUTS: usize = 300;
 
-// S3-035, F5
+// S3-035, F5, S3-100
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_connections_lose_and_repeat_nothing() {
     let report = cuts::run(CUTS, SeededRng::from_env()).await;

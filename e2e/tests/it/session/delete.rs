@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use hyper::Method;
 use serde_json::json;
 use turnwire_e2e::server_fixture::ServerFixture;
-use turnwire_event::{EventType, SessionId, Ulid};
+use turnwire_event::{Body, Event, EventType, SessionId, Ulid};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
 use turnwire_testkit::watch::{SubscribeOptions, WatchEnd};
 
+//
 #[tokio::test]
 async fn deleted_session_closes_its_connections() {
     let script = ModelScript::new()
@@ -32,6 +33,12 @@ async fn deleted_session_closes_its_connections() {
         .await
         .expect("an answer");
     assert_eq!((answer.status, answer.body.as_str()), (204, ""));
+    let is_closed = |event: &Event| event.body.kind() == EventType::SessionClosed;
+    let last = watching.until(is_closed).await.expect("the last event");
+    let Some(Body::SessionClosed(closed)) = last.last().map(|event| &event.body) else {
+        panic!("{last:?}");
+    };
+    assert_eq!(closed.reason, "deleted");
     let end = watching.end().await;
     assert!(matches!(end, WatchEnd::Closed(1008, _)), "{end}");
     assert_eq!(end.code(), "session_deleted");

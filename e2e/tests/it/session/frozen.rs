@@ -22,7 +22,7 @@ fn too_slow(event: &Event) -> bool {
     matches!(&event.body, Body::BusHandlerWarning(w) if w.reason == "client_too_slow")
 }
 
-// S3-092, S3-094, S3-095, S3-093
+// S3-092, S3-094, S3-095, S3-093, S3-100
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frozen_client_is_closed_and_resumes_without_gap() {
     let fixture = ServerFixture::new(options()).await;
@@ -100,7 +100,7 @@ async fn socket_accepting_no_bytes_is_closed() {
     let open = |metrics: &str| {
         let line = metrics
             .lines()
-            .find(|line| line.starts_with("ws_connections "));
+            .find(|line| line.starts_with("turnwire_ws_connections "));
         line.and_then(|line| line.split_whitespace().last()?.parse::<f64>().ok())
     };
     let started = Instant::now();

@@ -88,13 +88,13 @@ async fn replay_is_bounded_by_its_limit() {
     .await;
 }
 
-// S3-037
+// S3-037, S3-100, C-14
 #[tokio::test]
 async fn ten_thousand_events_replay_and_one_more_does_not() {
     replay_limit(10_000, 5_001, ServerOptions::default()).await;
 }
 
-// S3-108, S3-036
+// S3-108, S3-036, S3-100, SC-21
 #[tokio::test]
 async fn expired_cursor_recovers_with_a_snapshot() {
     let script = ModelScript::new().on("", [ScriptStep::text("hello")]);
@@ -230,7 +230,7 @@ async fn finished_message_replays_as_start_and_complete() {
     fixture.check_history().await;
 }
 
-// S3-033
+// S3-033, D-41
 #[tokio::test]
 async fn snapshot_inside_message_plus_deltas_is_the_message() {
     let text = "the quick brown fox jumps over the lazy dog and then it rests for a while";

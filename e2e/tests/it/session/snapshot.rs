@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use turnwire_e2e::server_fixture::ServerFixture;
-use turnwire_event::{EventType, SessionId, TurnId};
+use turnwire_event::{Body, ContentBlock, EventType, SessionId, TurnId};
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::history::{ConnectionEntry, History};
 use turnwire_testkit::rng::SeededRng;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
-use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchEnd};
+use turnwire_testkit::watch::{StalledClient, SubscribeOptions, WatchClient, WatchEnd};
 
 const SNAPSHOTS: usize = 60;
 /// Commits in the middle of the stream.
@@ -58,7 +58,7 @@ fn inside(history: &History) -> usize {
     open.count()
 }
 
-// S3-030, S3-032, S3-051, LAW-4
+// S3-030, S3-032, S3-051, LAW-4, S3-100
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn snapshot_plus_later_events_is_the_final_state() {
     let mut rng = SeededRng::from_env();
@@ -107,4 +107,45 @@ async fn snapshot_plus_later_events_is_the_final_state() {
     assert_eq!(ended["state"], "cancelled", "the turn ended by itself");
     let history = fixture.check_history().await;
     assert_eq!(inside(&history), SNAPSHOTS, "snapshots in a message");
+}
+
+// S3-039
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn message_that_left_the_memory_after_a_snapshot_comes_without_deltas() {
+    // Far more than the buffers between the server and a stalled client hold.
+    let long = "0123456789".repeat(40_000);
+    let words = "and so on ";
+    let script = ModelScript::new()
+        .on("^long", [ScriptStep::text(&long)])
+        .on("", [ScriptStep::slow(words, 10, 1).repeat(100)]);
+    let options = ServerOptions::script(script)
+        .set("stream", "ring_events", 16)
+        .set("stream", "send_buffer_bytes", 4_096);
+    let fixture = ServerFixture::new(options).await;
+    let before = fixture.submit("long").await;
+    fixture.api.ended(before).await.expect("an end");
+    // It stalls in the snapshot, which has the long message.
+    let ask = SubscribeOptions::snapshot();
+    let stalled = StalledClient::connect(&fixture.api, "stalled", fixture.session, &ask);
+    let stalled = stalled.await.expect("a connection");
+    let turn = fixture.submit("go").await;
+    fixture.api.ended(turn).await.expect("an end");
+    let events = stalled.into_reader().turn(turn).await;
+    let events = events.expect("the whole turn");
+    let message = events.iter().filter(|event| {
+        matches!(
+            event.body.kind(),
+            EventType::MessageStart | EventType::TextDelta | EventType::MessageComplete
+        )
+    });
+    let message: Vec<_> = message.collect();
+    let kinds: Vec<_> = message.iter().map(|event| event.body.kind()).collect();
+    assert_eq!(kinds, [EventType::MessageStart, EventType::MessageComplete]);
+    let Body::MessageComplete(complete) = &message[1].body else {
+        panic!("just compared")
+    };
+    // The history checker expects the deltas of a message that starts after a snapshot, which only a
+    // ring of a usual size keeps.
+    let text = ContentBlock::text(words.repeat(100));
+    assert_eq!(complete.final_content, [text]);
 }

@@ -18,7 +18,7 @@ async fn refused(client: &mut WatchClient, frame: &Value) -> Value {
     }
 }
 
-// S3-025, S3-017
+// S3-025, S3-017, S3-100, SC-21
 #[tokio::test]
 async fn unknown_event_type_is_named_and_filter_can_be_resent() {
     let fixture = ServerFixture::saying([ScriptStep::text("hello")]).await;

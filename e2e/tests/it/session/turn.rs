@@ -36,7 +36,7 @@ async fn one_turn_runs_at_a_time() {
     fixture.check_history().await;
 }
 
-// S3-011
+// S3-011, I-09
 #[tokio::test]
 async fn one_of_many_concurrent_submits_is_accepted() {
     let fixture = ServerFixture::saying([ScriptStep::slow("words words words words", 2, 20)]).await;
@@ -233,10 +233,10 @@ async fn metrics_report_turns_and_connections() {
     let metrics = fixture.api.get("/metrics").await.expect("an answer");
     assert_eq!(metrics.status, 200);
     for name in [
-        "ws_connections",
-        "turn_cancelled_total",
-        "llm_calls_total",
-        "log_commits_total",
+        "turnwire_ws_connections",
+        "turnwire_turn_cancelled_total",
+        "turnwire_llm_calls_total",
+        "turnwire_log_commits_total",
     ] {
         assert!(
             metrics.body.lines().any(|line| line.starts_with(name)),

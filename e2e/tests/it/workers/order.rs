@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use turnwire_e2e::workers::{
     READER, WorkerFixture, course, delegates, of, pack, read_by, streamed_course,
 };
-use turnwire_event::{Epoch, Position, Seq};
+use turnwire_event::{Body, Epoch, Event, Position, Seq};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
 
@@ -14,6 +14,25 @@ fn reading() -> ModelScript {
         delegates("Read up on tea.", "Tea is old."),
         [ScriptStep::text("Tea came from China.")],
     )
+}
+
+// S3-088
+#[tokio::test]
+async fn named_worker_exists_whenever_its_name_arrives() {
+    let fixture = WorkerFixture::new(&reading()).await;
+    let mut watcher = fixture.watch("parent", fixture.session).await;
+    for _ in 0..20 {
+        let turn = fixture.say("tea").await;
+        let started = |event: &Event| matches!(event.body, Body::DelegateStarted(_));
+        let events = watcher.until(started).await.expect("a worker");
+        let Some(Body::DelegateStarted(start)) = events.last().map(|event| &event.body) else {
+            panic!("{events:?}");
+        };
+        let path = format!("/sessions/{}", start.worker_session_id);
+        let session = fixture.api.get(&path).await.expect("an answer");
+        assert_eq!(session.status, 200, "{}", session.json());
+        watcher.turn(turn).await.expect("the whole turn");
+    }
 }
 
 // S3-085, S3-086, S3-089, S3-090
