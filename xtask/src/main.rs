@@ -9,7 +9,7 @@ use turnwire_xtask::{campaign, size, source, suite, tidy, trace};
 const HELP: &str = "\
 cargo xtask tidy              check the rules of CONTRIBUTING.md; reports large files and functions
 cargo xtask schema            write schema/*.json from the types
-cargo xtask trace             write the tests of each requirement into docs/wires/*.md
+cargo xtask trace             write docs/requirements.md; fails on a requirement without an answer
 cargo xtask test [NAME]       install test dependencies, then format check, lints and all tests,
                               or those whose name contains NAME
 cargo xtask campaign KIND N   N trials of kills, cuts, stops or workers, or N rounds of fairness;
@@ -39,7 +39,13 @@ fn main() -> Result<ExitCode> {
             let generator = ["run", "-q", "-p", "turnwire-schemagen", "--", "."];
             call(&root, &cargo(), &generator).map(|()| ExitCode::SUCCESS)
         }
-        Some("trace") => trace::write(&root, &source::all(&root)?).map(|()| ExitCode::SUCCESS),
+        Some("trace") => {
+            let findings = trace::write(&root, &source::all(&root)?)?;
+            for finding in &findings {
+                println!("error: {finding}");
+            }
+            Ok(ExitCode::from(u8::from(!findings.is_empty())))
+        }
         Some("test") => {
             let passed = suite::run(&root, std::env::args().nth(2).as_deref())?;
             Ok(ExitCode::from(u8::from(!passed)))

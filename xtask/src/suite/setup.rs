@@ -24,16 +24,21 @@ const PROGRAMS: [(&str, &str); 6] = [
 /// Installs the programs and packages that the tests drive.
 pub fn install(root: &Path) -> Result<()> {
     packages(root)?;
-    for folder in ["e2e/browser", "e2e/clients", "e2e/mcp"] {
+    for folder in ["e2e/api", "e2e/browser", "e2e/clients", "e2e/mcp"] {
         node_modules(&root.join(folder))?;
     }
-    for name in ["python", "clients"] {
+    for name in ["python", "clients", "api"] {
         let (into, list) = (
             format!("target/{name}"),
             format!("e2e/{name}/requirements.txt"),
         );
         call(root, "sh", &["e2e/python/setup.sh", &into, &list])?;
     }
+    call(
+        root,
+        "sh",
+        &["e2e/prometheus/setup.sh", "target/prometheus"],
+    )?;
     call(root, "sh", &["e2e/real/setup.sh", "target/real"])
 }
 

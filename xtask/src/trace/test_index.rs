@@ -65,6 +65,12 @@ impl TestIndex {
         names.map(String::as_str)
     }
 
+    /// Every requirement id with the name of each of its tests.
+    pub fn requirements(&self) -> impl Iterator<Item = (&str, &str)> {
+        let tests = self.by_requirement.iter();
+        tests.flat_map(|(id, names)| names.iter().map(|name| (id.as_str(), name.as_str())))
+    }
+
     /// True if the test at `path` in the test binary `label` (`crates/log`, `e2e it`) has a
     /// `// serial:` comment.
     pub fn is_serial(&self, label: &str, path: &str) -> bool {
@@ -145,10 +151,12 @@ fn comment_lines(source: &Source, from: usize, to: usize) -> impl Iterator<Item 
         })
 }
 
-/// The requirement ids at the beginning of a comment, up to the first word that is no id.
+/// The requirement ids at the beginning of a comment, up to the first word that is no id. `D-12b` is
+/// a part of `D-12` and counts for it.
 fn leading_ids(comment: &str) -> impl Iterator<Item = String> {
     words(comment)
         .take_while(|word| is_id(word))
+        .map(|word| word.trim_end_matches(|c: char| c.is_ascii_lowercase()))
         .map(str::to_owned)
 }
 
@@ -168,7 +176,6 @@ fn is_id(word: &str) -> bool {
         ),
         None => word.split_at(word.bytes().take_while(u8::is_ascii_uppercase).count()),
     };
-    // `D-12b` is a part of `D-12`.
     let number = number
         .strip_suffix(|c: char| c.is_ascii_lowercase())
         .unwrap_or(number);
@@ -205,6 +212,8 @@ mod tests {
         assert_eq!(answers(text, "S3-001"), ["one", "two"]);
         assert_eq!(answers(text, "SC-02"), ["two"]);
         assert_eq!(answers(text, "S3-002"), [""; 0]);
+        let part = "// D-12b\n#[test]\nfn three() {}\n";
+        assert_eq!(answers(part, "D-12"), ["three"]);
     }
 
     #[test]

@@ -1,3 +1,4 @@
 //! Tests of the repository itself, in one binary.
 
+mod alerts;
 mod tidy;

@@ -10,7 +10,7 @@ fn workspace_is_tidy() {
 }
 
 #[test]
-fn every_requirement_of_a_wire_has_its_tests() {
+fn every_requirement_has_a_test_a_decision_or_an_open_point() {
     let root = tidy::root();
     let sources = source::all(&root).expect("the sources can be read");
     let untrue: Vec<_> = trace::check(&root, &sources)
