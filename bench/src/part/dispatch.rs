@@ -244,7 +244,7 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
              {MEDIUM}, which is near what one core can do; what is \
              told is `dispatch.overhead_ms` of the server's own `/metrics`, the time from the parsed \
              tool call to the handled result that no model and no tool took, the wait for the \
-             commit of the sub-agents' tool calls included. Only counts per bucket are known (bounds at 0.25, 0.5, 1, 2, 2.5, 5 \
+             commit of tool calls with effects included, which this pack has none of. Only counts per bucket are known (bounds at 0.25, 0.5, 1, 2, 2.5, 5 \
              ms and so on), so a percentile is taken inside its bucket by proportion. *Demo*: the \
              built-in pack with its built-in data service in the same process, {} questions in turn \
              in three languages, one of them for more assistants than may be asked at once; beside \

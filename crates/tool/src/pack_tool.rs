@@ -156,6 +156,19 @@ impl Tool for PackTool {
         self.def.approval
     }
 
+    fn has_effects(&self) -> bool {
+        match &self.def.kind {
+            // A person has decided on this call: the decision and the call are on record together.
+            _ if self.def.approval => true,
+            ToolKind::Ccs { .. } | ToolKind::Render { .. } | ToolKind::Direct(_) => false,
+            // A GET may have effects too.
+            ToolKind::Http(_)
+            | ToolKind::Process(_)
+            | ToolKind::Mcp { .. }
+            | ToolKind::Delegate { .. } => true,
+        }
+    }
+
     fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }

@@ -150,6 +150,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// False if a call only reads, or acts inside of its turn alone. Such a call may begin before its
+    /// `tool.called` is durable: a crash leaves nothing behind that the log would have to name.
+    fn has_effects(&self) -> bool {
+        true
+    }
+
     /// The name of the MCP server that has the tool.
     fn server(&self) -> Option<&str> {
         None

@@ -3,7 +3,7 @@
 //! ```text
 //! 1 emitted       the tool calls of one message; those beyond the cap are not executed
 //! 2 resolve       which sub-agent a call means                 tool.called
-//! 3 instantiate   the sub-agent, with what it inherits         subagent.started │ durable
+//! 3 instantiate   the sub-agent, with what it inherits         subagent.started
 //! 4 run           its own loop, all of them at once
 //! 5 result        what came back, as each comes                subagent.*, tool.*
 //! 6 compose       the orchestrator's next call
@@ -104,7 +104,8 @@ impl DispatchStep<'_> {
             pending.insert(key, pending_invocation);
         }
         // The sub-agents call their models while their starts are being written (S2-070): a model acts
-        // on nothing. Their tools wait until their own calls are durable, and then all before them are.
+        // on nothing. Their tools with effects wait until their own calls are durable, and then all
+        // before them are.
         let mut run =
             StepRun::start(&*step_id, works).expect("every tool use has an id of its own");
         let mut errors = Vec::new();

@@ -15,6 +15,16 @@ use turnwire_tool::ToolInvocation;
 use super::pack_harness::{PackHarness, TestTool};
 use super::recording_emitter::RecordingEmitter;
 
+/// A sub-agent that calls two tools in one message. Those of the pack have no effects.
+const TWO_TOOLS: &str = "
+- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}
+- {when: {agent: orchestrator}, steps: [{text: Done.}]}
+- {when: {agent: shop, call: 1}, steps: [{pause_ms: 300}, {tool: {name: search}}, {tool: {name: show}}]}
+- {when: {agent: shop}, steps: [{text: Found.}]}
+";
+/// How long a commit takes.
+const COMMIT: Duration = Duration::from_millis(40);
+
 /// A metrics recorder with one histogram.
 #[derive(Clone, Default)]
 struct HistogramRecorder(Arc<Mutex<Vec<f64>>>);
@@ -94,14 +104,26 @@ fn time_of_models_and_tools_is_not_overhead() {
 // S2-070
 #[test]
 fn wait_for_the_commit_of_tool_calls_is_overhead() {
-    const TURN: &str = "
-- {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}]}
-- {when: {agent: orchestrator}, steps: [{text: Done.}]}
-- {when: {agent: shop, call: 1}, steps: [{pause_ms: 300}, {tool: {name: search}}, {tool: {name: show}}]}
-- {when: {agent: shop}, steps: [{text: Found.}]}
-";
-    let mut harness = PackHarness::new(TURN);
-    harness.recorder = Arc::new(RecordingEmitter::committing_for(Duration::from_millis(40)));
+    let with_effects = TestTool {
+        name: "search",
+        tool_type: ToolType::Function,
+        status: None,
+        remember: false,
+        work: |_: ToolInvocation| -> BoxFuture<'static, _> { Box::pin(async { Ok(json!(1)) }) },
+    };
+    let mut harness = PackHarness::new(TWO_TOOLS).tool(Arc::new(with_effects));
+    harness.recorder = Arc::new(RecordingEmitter::committing_for(COMMIT));
     // The tools of one message wait for one commit. The start of the sub-agent is not waited for.
     assert_eq!(measured(&harness, TurnStatus::Ok), [0.04]);
+}
+
+// S2-070
+#[test]
+fn tools_without_effects_wait_for_no_commit() {
+    let mut harness = PackHarness::new(TWO_TOOLS);
+    harness.recorder = Arc::new(RecordingEmitter::committing_for(COMMIT));
+    assert_eq!(measured(&harness, TurnStatus::Ok), [0.0]);
+    let lines = harness.recorder.lines();
+    let waits = lines.iter().filter(|line| line.starts_with("committed "));
+    assert_eq!(waits.count(), 0, "{lines:#?}");
 }

@@ -144,6 +144,10 @@ where
         self.remember
     }
 
+    fn has_effects(&self) -> bool {
+        !matches!(self.tool_type, ToolType::Ccs | ToolType::Render)
+    }
+
     fn run(&self, call: ToolInvocation) -> BoxFuture<'static, Result<Value, ToolFailure>> {
         (self.work)(call)
     }

@@ -3,8 +3,9 @@
 //! ```text
 //! tool.called a, tool.called b │ durable │ a runs, b runs │ tool.completed b, tool.failed a
 //! ```
-//! No tool runs before its `tool.called` is durable, so that after a crash the log names every tool
-//! that may have acted. A tool that fails, panics or times out fails alone.
+//! No tool with effects runs before its `tool.called` is durable, so that after a crash the log names
+//! every tool that may have acted. Tools that only read do not wait (S2-070). A tool that fails,
+//! panics or times out fails alone.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -76,12 +77,15 @@ pub(crate) async fn run_tools(
             result: Err(failure),
         });
     }
-    let mut last_position = None;
+    let mut last_effect = None;
     for request in &requests {
-        last_position = Some(announce(context, request).await?);
+        let position = announce(context, request).await?;
+        if has_effects(resources, request) {
+            last_effect = Some(position);
+        }
     }
     // When the last position is durable, all before it are.
-    if let Some(position) = last_position {
+    if let Some(position) = last_effect {
         context.emitter.committed(position).await?;
     }
     let mut tasks: JoinSet<TimedResult> = JoinSet::new();
@@ -130,6 +134,12 @@ fn lacks_approval(resources: &AgentResources, request: &ToolRequest) -> bool {
     let tool = resources.toolbox.get(&request.name);
     let tool = tool.filter(|_| !request.is_broken);
     tool.is_some_and(|tool| tool.approval()) && !request.is_approved
+}
+
+/// True if the call runs a tool that may change something outside of the turn.
+fn has_effects(resources: &AgentResources, request: &ToolRequest) -> bool {
+    let tool = resources.toolbox.get(&request.name);
+    tool.is_some_and(|tool| !request.is_broken && tool.has_effects())
 }
 
 /// Emits that a tool is about to run: a status for the user, `tool.called` for the log.

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 use turnwire_event::code::ToolErrorClass;
-use turnwire_pack::ToolKind;
+use turnwire_pack::{
+    HttpDef, ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, RenderShape, ToolMethod,
+};
 
 use super::*;
 use crate::input::{MESSAGE_CHARS_MAX, check_input};
@@ -175,6 +177,73 @@ fn hard_patterns_are_left_to_the_tool() {
             .check(&json!({"to": "longer than nine"}))
             .is_err()
     );
+}
+
+// S2-070
+#[test]
+fn tools_with_effects_are_known_by_kind() {
+    let process = ProcessDef {
+        command: vec!["true".to_owned()],
+        env: Vec::new(),
+        stdin: ProcessStdin::None,
+        output: ProcessOutput::Text,
+        output_bytes_max: 1,
+        limits: ProcessLimits {
+            cpu_s: 1,
+            memory_bytes: 1,
+            file_bytes: 1,
+            open_files: 1,
+            processes: 1,
+        },
+    };
+    let http = HttpDef {
+        method: ToolMethod::Get,
+        url: "http://127.0.0.1/".to_owned(),
+        query: Vec::new(),
+        headers: Vec::new(),
+        max_bytes: 1,
+        redirects_max: 0,
+    };
+    let name = String::new;
+    let kinds = [
+        (
+            ToolKind::Ccs {
+                enricher_id: name(),
+                domain_type: name(),
+            },
+            false,
+        ),
+        (
+            ToolKind::Render {
+                data_type: name(),
+                shape: RenderShape::List,
+                model_items: false,
+            },
+            false,
+        ),
+        (ToolKind::Direct(BuiltinFunction::LlmFeedback), false),
+        (ToolKind::Http(http), true),
+        (ToolKind::Process(process), true),
+        (
+            ToolKind::Mcp {
+                server: name(),
+                tool: name(),
+            },
+            true,
+        ),
+        (ToolKind::Delegate { agent: name() }, true),
+    ];
+    for (kind, expected) in kinds {
+        let def = plain_def("acts".to_owned(), "Acts.".to_owned(), kind);
+        let action = |call: ToolInvocation| async move { Ok(call.input) };
+        let tool = |def| PackTool::new(def, ToolType::Function, None, action);
+        assert_eq!(tool(def.clone()).has_effects(), expected, "{:?}", def.kind);
+        let approved = ToolDef {
+            approval: true,
+            ..def
+        };
+        assert!(tool(approved).has_effects(), "approved by a person");
+    }
 }
 
 /// A tool without a compiled schema.
