@@ -18,6 +18,9 @@ cargo xtask size [--no-build] lines, crates, binary size and the time of a cold 
 ";
 
 fn main() -> Result<ExitCode> {
+    if let Some(compiled) = suite::compiler::run_as_compiler() {
+        return compiled;
+    }
     let root = tidy::root();
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => {

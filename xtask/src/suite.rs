@@ -1,13 +1,13 @@
-//! The one test command: installs what the tests need, checks the format, builds and lints
-//! everything in one pass, checks the documentation, runs every test, and closes with the slowest
-//! tests and the counts.
+//! The one test command: installs what the tests need, checks the format, builds, lints and documents
+//! everything in one pass, runs every test, and closes with the slowest tests and the counts.
 //!
 //! ```text
-//! format ─▶ build and lint ─▶ documentation ─▶ tests in a pool ─▶ tests that measure time ─▶ N passed, N failed
+//! format ─▶ build, lint and document ─▶ tests in a pool ─▶ tests that measure time ─▶ N passed, N failed
 //!           install programs (beside the build)
 //! ```
 
 pub mod setup;
+pub mod compiler;
 pub mod build;
 pub mod case;
 pub mod process;
@@ -41,13 +41,10 @@ pub fn run(root: &Path, filter: Option<&str>) -> Result<bool> {
     })?;
     let built = std::thread::scope(|scope| {
         let installed = scope.spawn(|| step("install programs", || setup::install(root)));
-        let built = step("build and lint", || build::build(root))?;
+        let built = step("build, lint and document", || build::build(root))?;
         installed.join().expect("the installation does not panic")?;
         anyhow::Ok(built)
     })?;
-    if filter.is_none() {
-        step("documentation", || build::document(root))?;
-    }
     let server = built.server.context("the server was not built")?;
     let index = TestIndex::new(&source::all(root)?);
     let mut catalog = Catalog::read(&built.tests, &index)?;

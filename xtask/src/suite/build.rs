@@ -1,6 +1,6 @@
-//! One compiler pass for lints and tests: `cargo test --no-run` with clippy's driver in the place of
-//! rustc for our own crates. `cargo clippy` would check every crate a second time and share nothing
-//! with the build.
+//! One compiler pass for lints, documentation and tests: `cargo test --no-run` with the [`Compiler`]
+//! in the place of rustc for our own crates. `cargo clippy` and `cargo doc` would check every crate
+//! again and share nothing with the build.
 //!
 //! `schemagen` turns on the feature `schema` of the crates that it reads, and cargo unifies features
 //! over what it builds at once. So it has a pass of its own, and the tests run on the features that
@@ -13,10 +13,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
+use super::compiler::Compiler;
 use crate::step::cargo;
-
-/// What separates arguments in the variable that clippy's driver reads, as `cargo clippy` sets it.
-const SEPARATOR: &str = "__CLIPPY_HACKERY__";
 
 /// What is built for the tests, in the order it is built: arguments of cargo, and what is added to the
 /// labels of the binaries.
@@ -65,9 +63,9 @@ pub struct Built {
     pub server: Option<PathBuf>,
 }
 
-/// Builds and lints everything; warnings are errors.
+/// Builds, lints and documents everything; warnings and broken links are errors.
 pub fn build(root: &Path) -> Result<Built> {
-    let driver = clippy_driver()?;
+    let compiler = Compiler::install(root)?;
     let mut built = Built::default();
     for (pass, suffix) in PASSES {
         let mut command = Command::new(cargo());
@@ -79,9 +77,8 @@ pub fn build(root: &Path) -> Result<Built> {
             ])
             .args(pass)
             .current_dir(root)
-            .env("RUSTC_WORKSPACE_WRAPPER", &driver)
-            .env("CLIPPY_ARGS", format!("-D{SEPARATOR}warnings{SEPARATOR}"))
             .stdout(Stdio::piped());
+        compiler.use_in(&mut command);
         let mut child = command.spawn().context("starting cargo")?;
         let stdout = child.stdout.take().context("cargo has no output")?;
         for line in BufReader::new(stdout).lines() {
@@ -96,41 +93,6 @@ pub fn build(root: &Path) -> Result<Built> {
         bail!("cargo named no test binaries, or no server");
     }
     Ok(built)
-}
-
-/// Checks the documentation of every item, also private ones: a broken link is an error.
-pub fn document(root: &Path) -> Result<()> {
-    let status = Command::new(cargo())
-        .args([
-            "doc",
-            "--workspace",
-            "--no-deps",
-            "--document-private-items",
-        ])
-        .current_dir(root)
-        .env("RUSTDOCFLAGS", "-D warnings")
-        .status()
-        .context("starting cargo")?;
-    if !status.success() {
-        bail!("`cargo doc` failed ({status})");
-    }
-    Ok(())
-}
-
-/// Clippy's driver in the folder of the toolchain.
-fn clippy_driver() -> Result<PathBuf> {
-    let output = Command::new("rustc")
-        .args(["--print", "sysroot"])
-        .output()?;
-    let sysroot = String::from_utf8(output.stdout)?;
-    let driver = Path::new(sysroot.trim()).join("bin/clippy-driver");
-    if !driver.is_file() {
-        bail!(
-            "{} is missing: run `rustup component add clippy`",
-            driver.display()
-        );
-    }
-    Ok(driver)
 }
 
 /// The part of a message of cargo that matters here.
