@@ -25,6 +25,6 @@ pub mod ring;
 pub use budget::RingBudget;
 pub use entry::RingEntry;
 pub use pump::WakePump;
-pub use ring::{Ring, RingClosed, RingRead, RingState};
+pub use ring::{PassingCount, Ring, RingClosed, RingRead, RingState};
 pub use track::{FrameRun, ProjectFn, TRACK_COUNT};
 pub use waker_set::{WakerGuard, WakerSet};

@@ -41,6 +41,21 @@ pub enum RingClosed {
     Quarantined,
 }
 
+/// The entries after a cursor, from [`Ring::count_passing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassingCount {
+    /// Entries of the ring that pass the filter.
+    pub passing: u64,
+    /// Entries that have left the ring without being looked at.
+    pub left: u64,
+    /// How many of `left` were persisted events.
+    pub left_persisted: u64,
+    /// The index behind the newest entry.
+    pub end: u64,
+    /// The position of the newest entry.
+    pub at: Position,
+}
+
 /// The result of [`Ring::read`].
 #[derive(Debug)]
 pub enum RingRead {
@@ -248,17 +263,27 @@ impl<S: RingState> Ring<S> {
         RingRead::Advanced(track.read(cursor, events_max, receive))
     }
 
-    /// Counts the entries from index `from` on that pass `filter`, and those that have left the ring
-    /// without being looked at. Returns the count and the index behind the newest entry.
-    pub fn count_passing(&self, from: u64, filter: &EventFilter) -> (u64, u64) {
+    /// Counts the entries from index `from` on that pass `filter`. `at` is the position of the entry
+    /// before `from`.
+    pub fn count_passing(&self, from: u64, at: Position, filter: &EventFilter) -> PassingCount {
         let core = self.core.lock();
         let (first, end) = (core.first, core.first + core.entries.len() as u64);
+        let oldest = core.entries.front().map_or(at, |entry| entry.head.position);
+        let newest = core.entries.back().map_or(at, |entry| entry.head.position);
+        let left = first.saturating_sub(from);
+        let persisted = oldest.seq.0.saturating_sub(at.seq.0);
         let entries = core
             .entries
             .iter()
             .skip(from.saturating_sub(first) as usize);
         let passing = entries.filter(|entry| filter.matches(&entry.head)).count();
-        (first.saturating_sub(from) + passing as u64, end)
+        PassingCount {
+            passing: passing as u64,
+            left,
+            left_persisted: left.min(persisted - u64::from(persisted > 0 && oldest.is_persisted())),
+            end,
+            at: newest,
+        }
     }
 
     /// The entries from index `from` on, and the index of the oldest entry.

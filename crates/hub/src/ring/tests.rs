@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use turnwire_event::body::feedback::FeedbackRecorded;
 use turnwire_event::{
-    Actor, Body, Epoch, EventFilter, EventHead, EventType, Seq, Timestamp, TurnId, TypeSet, Ulid,
+    Actor, Body, Epoch, EventFilter, EventHead, EventType, Seq, Sub, Timestamp, TurnId, TypeSet,
+    Ulid,
 };
 
 use super::*;
@@ -167,18 +168,45 @@ async fn passing_events_are_counted_with_those_that_left_the_ring() {
     other.head.kind = EventType::TextDelta;
     ring.publish(&mut vec![other]);
     let feedback = EventFilter::of(TypeSet::EMPTY.with(EventType::FeedbackRecorded));
-    assert_eq!(ring.count_passing(0, &feedback), (2, 3));
-    assert_eq!(
-        ring.count_passing(2, &feedback),
-        (0, 3),
-        "hidden by the filter"
-    );
-    assert_eq!(ring.count_passing(0, &EventFilter::full()), (3, 3));
+    let count = |from, seq, filter: &EventFilter| {
+        let count = ring.count_passing(from, position(seq), filter);
+        (count.left, count.passing, count.end)
+    };
+    assert_eq!(count(0, 0, &feedback), (0, 2, 3));
+    assert_eq!(count(2, 2, &feedback), (0, 0, 3), "hidden by the filter");
+    assert_eq!(count(0, 0, &EventFilter::full()), (0, 3, 3));
     // Of ten events the ring has four; what the six were is not known any more.
     publish(&ring, 4..=10);
-    assert_eq!(ring.count_passing(3, &feedback), (7, 10));
-    assert_eq!(ring.count_passing(8, &feedback), (2, 10));
-    assert_eq!(ring.count_passing(10, &feedback), (0, 10));
+    assert_eq!(count(3, 3, &feedback), (3, 4, 10));
+    assert_eq!(count(8, 8, &feedback), (0, 2, 10));
+    assert_eq!(count(10, 10, &feedback), (0, 0, 10));
+}
+
+#[tokio::test]
+async fn persisted_events_among_those_that_left_are_known() {
+    let ring = ring(3);
+    let delta = |seq, sub| {
+        let mut delta = event(seq);
+        delta.head.position.sub = Sub(sub);
+        delta.head.kind = EventType::TextDelta;
+        delta
+    };
+    publish(&ring, 1..=1);
+    ring.publish(&mut (1..=5).map(|sub| delta(1, sub)).collect());
+    publish(&ring, 2..=3);
+    let left = |from, seq| {
+        let count = ring.count_passing(from, position(seq), &EventFilter::full());
+        (count.left, count.left_persisted, count.passing, count.at)
+    };
+    // The ring has the last delta and 2, 3. The first event and four deltas have left.
+    assert_eq!(left(0, 0), (5, 1, 3, position(3)));
+    assert_eq!(left(1, 1), (4, 0, 3, position(3)));
+    // Now the oldest entry is a persisted event.
+    publish(&ring, 4..=4);
+    assert_eq!(left(0, 0), (6, 1, 3, position(4)));
+    assert_eq!(left(7, 2), (0, 0, 2, position(4)));
+    publish(&ring, 5..=7);
+    assert_eq!(left(1, 1), (8, 3, 3, position(7)));
 }
 
 // S1-055

@@ -156,6 +156,8 @@ struct CountedLag {
     from: u64,
     /// The ring index behind the last event that was looked at.
     to: u64,
+    /// The position of that event.
+    at: Option<Position>,
     passing: u64,
 }
 
@@ -220,17 +222,28 @@ impl SessionCursor {
         }
     }
 
-    /// Events in the ring that the client has not been given and that pass `filter`. Looks at each
-    /// event once while the cursor does not move.
-    pub(crate) fn passing_lag(&mut self, live: &LiveSession, filter: &EventFilter) -> u64 {
+    /// Events in the ring that the client has not been given and that pass the filter of `selection`.
+    /// Looks at each event once while the cursor does not move. Of events that have left the ring
+    /// before they were looked at, as many count as may have passed.
+    pub(crate) fn passing_lag<S: Selection>(&mut self, live: &LiveSession, selection: &S) -> u64 {
         if self.replay.is_some() {
             return 0;
         }
         if self.counted.from != self.index || self.counted.to < self.index {
             self.reset_count();
         }
-        let (passing, to) = live.ring.count_passing(self.counted.to, filter);
-        (self.counted.to, self.counted.passing) = (to, self.counted.passing + passing);
+        let full = EventFilter::full();
+        let filter = selection.stored_filter().unwrap_or(&full);
+        let at = self.counted.at.unwrap_or(self.at);
+        let count = live.ring.count_passing(self.counted.to, at, filter);
+        // A filter that hides deltas lets pass at most the start or the end of a message beside each
+        // persisted event.
+        let left = match selection.may_leave_ring() {
+            true => count.left.min(2 * count.left_persisted + 1),
+            false => count.left,
+        };
+        self.counted.passing += left + count.passing;
+        (self.counted.to, self.counted.at) = (count.end, Some(count.at));
         self.counted.passing
     }
 
@@ -239,6 +252,7 @@ impl SessionCursor {
         self.counted = CountedLag {
             from: self.index,
             to: self.index,
+            at: None,
             passing: 0,
         };
     }

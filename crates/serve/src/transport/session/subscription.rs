@@ -34,7 +34,8 @@ impl Subscription {
 
     /// Events in the rings that the client has not been given and that pass its filter.
     pub(super) fn passing_lag(&mut self, live: &LiveSession) -> u64 {
-        let own = self.cursor.passing_lag(live, &self.filter);
+        let selection = FilterSelection(&self.filter);
+        let own = self.cursor.passing_lag(live, &selection);
         let workers = self.workers.as_mut();
         own + workers.map_or(0, |workers| workers.passing_lag())
     }
@@ -110,7 +111,7 @@ fn record_dropped(
 ) {
     let counter = metrics::counter!(metric::WS_FRAME_DROPPED_TOTAL);
     if !cursor.has_fallen_behind(live) {
-        return counter.increment(cursor.passing_lag(live, filter));
+        return counter.increment(cursor.passing_lag(live, &FilterSelection(filter)));
     }
     let (live, at, filter) = (live.clone(), cursor.at, filter.clone());
     tasks.spawn(async move {

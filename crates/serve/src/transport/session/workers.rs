@@ -25,7 +25,7 @@ use turnwire_wire::session::SessionPositions;
 
 use super::super::Streams;
 use super::super::carrier::{Backlog, Fill, RING_EVENTS_MAX, SessionCursor};
-use super::format::EventWrites;
+use super::format::{EventWrites, FilterSelection};
 use session_delivery::{SessionDelivery, WorkerBoundary, WorkerWait};
 
 /// The first and the longest delay before a started worker without a session is looked up again: its
@@ -133,7 +133,8 @@ impl WorkerStreams {
     /// Events in the rings of the workers that the client has not been given and that pass its filter.
     pub(super) fn passing_lag(&mut self) -> u64 {
         let joined = self.joined.iter_mut();
-        let lags = joined.map(|worker| worker.cursor.passing_lag(&worker.live, &self.filter));
+        let selection = FilterSelection(&self.filter);
+        let lags = joined.map(|worker| worker.cursor.passing_lag(&worker.live, &selection));
         lags.sum()
     }
 
