@@ -15,6 +15,10 @@ use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
 
 /// Times that end within a test.
 const SHORT: &str = "{connect_ms: 2000, first_byte_ms: 300, idle_ms: 300, total_ms: 900}";
+/// The same for a provider that does begin, also on a busy machine.
+const BEGUN: &str = "{connect_ms: 2000, first_byte_ms: 3000, idle_ms: 300, total_ms: 3000}";
+/// For a provider whose answer is complete after it was asked again, also on a busy machine.
+const ANSWERED: &str = "{connect_ms: 2000, first_byte_ms: 1500, idle_ms: 1500, total_ms: 6000}";
 
 /// The frame with the first of the words, and a piece more.
 const fn second_word(dialect: Dialect) -> usize {
@@ -30,10 +34,10 @@ fn words() -> ProviderAnswer {
     ProviderAnswer::text(["One ", "two ", "three ", "four."])
 }
 
-async fn hurried(dialect: Dialect) -> ProviderFixture {
+async fn hurried(dialect: Dialect, timeouts: &'static str) -> ProviderFixture {
     ProviderFixture::with(
         dialect,
-        |entry| entry.with("timeouts", SHORT),
+        |entry| entry.with("timeouts", timeouts),
         |options| options,
     )
     .await
@@ -63,7 +67,7 @@ fn failed(case: &str, events: &[Value]) {
 async fn unresponsive_provider_is_abandoned_after_all_tries() {
     for dialect in Dialect::ALL {
         let name = word(dialect);
-        let setup = hurried(dialect).await;
+        let setup = hurried(dialect, SHORT).await;
         for _ in 0..3 {
             setup.fake.push(words().silent());
         }
@@ -82,7 +86,7 @@ async fn unresponsive_provider_is_abandoned_after_all_tries() {
 #[tokio::test]
 async fn stalling_provider_is_bounded_in_time() {
     for dialect in Dialect::ALL {
-        let setup = hurried(dialect).await;
+        let setup = hurried(dialect, BEGUN).await;
         let many: Vec<String> = (0..100).map(|n| format!("{n} ")).collect();
         for (call, (name, answer)) in [
             ("stalls", words().stall_at(second_word(dialect))),
@@ -111,7 +115,7 @@ async fn stalling_provider_is_bounded_in_time() {
         setup.engine.check_history().await;
     }
     // A byte now and then: there is no silence, and no word either.
-    let setup = hurried(Dialect::Anthropic).await;
+    let setup = hurried(Dialect::Anthropic, ANSWERED).await;
     setup.fake.push(words().drip(Duration::from_millis(40)));
     setup.fake.push(words());
     let (reply, events) = setup.ask("Speak!").await;
@@ -130,7 +134,7 @@ async fn comments_keep_a_call_open_for_the_time_of_silence_only() {
         let setup = ProviderFixture::with(
             dialect,
             |entry| entry.with("timeouts", PATIENT),
-            |options| options.set("model", "silence_ms", 800),
+            |options| options.set("model", "silence_ms", 1500),
         )
         .await;
         let comments = ": still here\n\n".repeat(20_000);

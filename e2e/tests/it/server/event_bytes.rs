@@ -117,7 +117,7 @@ async fn stalled_replay_holds_a_bounded_number_of_bytes() {
     let mut fixture = ServerFixture::new(options(script)).await;
     let session = fixture.session;
     let large = |_| (Actor::USER, comment(250_000));
-    append_events(&mut fixture.server, session, 200, large).await;
+    append_events(&mut fixture.server, session, 80, large).await;
     // One client that reads everything: buffers and caches have their size.
     let mut reader = WatchClient::connect(&fixture.api, "reader", session)
         .await
@@ -125,7 +125,7 @@ async fn stalled_replay_holds_a_bounded_number_of_bytes() {
     let since = SubscribeOptions::since(START);
     reader.subscribed(&since).await.expect("an acknowledgement");
     let mut large = 0;
-    while large < 200 {
+    while large < 80 {
         let event = reader.event().await.expect("an event");
         large += usize::from(event.actor == Actor::USER);
     }

@@ -8,7 +8,7 @@ use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
 
-const BOUND: u64 = 2 << 20;
+const BOUND: u64 = 1 << 20;
 /// What must be written: many times the bound.
 const WRITTEN: u64 = 12 * BOUND;
 const READERS: usize = 4;
