@@ -59,7 +59,8 @@ try {
   // Text that grows fires scroll events which no person caused: they do not count.
   await page.evaluate(() => {
     const box = document.querySelector("#log");
-    new MutationObserver(() => box.dispatchEvent(new Event("scroll"))).observe(box, { childList: true, characterData: true, subtree: true });
+    window.noise = new MutationObserver(() => box.dispatchEvent(new Event("scroll")));
+    window.noise.observe(box, { childList: true, characterData: true, subtree: true });
   });
   for (let times = 0; times < 2; times += 1) {
     await say("tall");
@@ -93,6 +94,10 @@ try {
   await until("the fourth answer", async () => (await page.locator("article.assistant").count()) === 4 && (await last()).endsWith("the end."));
   await until("the end after sending", async () => (await below()) < 5);
   await idle();
+
+  // From here on the browser's own events are enough: one more for every piece of a long answer would
+  // lay out the page more often than a busy machine can.
+  await page.evaluate(() => window.noise.disconnect());
 
   // Small movements by hand leave the end of an answer that streams, by wheel, finger and key, and
   // the place is kept although every line moves the end.
