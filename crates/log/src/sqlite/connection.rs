@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -23,6 +24,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, OpenError> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
+        keep_plans(&connection)?;
         Ok(connection)
     };
     open().map_err(|error| open_error(path, &error))
@@ -94,8 +96,16 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    keep_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
+}
+
+/// Keeps the plan of a prepared statement for all values. Otherwise SQLite looks whether a bound
+/// value allows a partial index, and therefore prepares the statement again for each value.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    let is_kept = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
+    is_kept.map(drop)
 }
 
 /// Converts an error while opening for the person who started the server.
@@ -300,10 +310,35 @@ impl ReaderPool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fs;
 
+    use rusqlite::StatementStatus;
+
+    use super::*;
+
     const PAGE: usize = 4_096;
+
+    #[test]
+    fn bound_values_do_not_prepare_a_statement_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("d.sqlite3");
+        let writer = open_writer(&path).expect("a writer");
+        let tables = "CREATE TABLE item (id INTEGER PRIMARY KEY, state TEXT);
+                      CREATE INDEX item_open ON item (id) WHERE state = 'open'";
+        writer.execute_batch(tables).expect("tables");
+        let reader = open_reader(&path).expect("a reader");
+        for connection in [&writer, &reader] {
+            let sql = "SELECT count(*) FROM item WHERE state = ?1";
+            let mut statement = connection.prepare(sql).expect("a statement");
+            for state in ["open", "ended", "open"] {
+                let count: i64 = statement
+                    .query_row([state], |row| row.get(0))
+                    .expect("a count");
+                assert_eq!(count, 0);
+            }
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+        }
+    }
 
     /// A database of some trees with many leaves each, and their root pages.
     fn database(path: &Path) -> Vec<usize> {
