@@ -181,7 +181,7 @@ fn invalid_identity_is_documented_for_all_but_probes() {
 }
 
 #[test]
-fn chat_streams_are_documented_as_text_with_the_name_of_their_turn() {
+fn chat_streams_are_documented_as_text_with_a_turn_name() {
     let document = document();
     for pointer in [
         "/paths/~1chat~1stream/post",

@@ -159,7 +159,7 @@ fn closed_sub_agent_emitter_refuses_events() {
 }
 
 #[tokio::test]
-async fn parallel_invocations_of_one_sub_agent_name_themselves_in_statuses() {
+async fn parallel_invocations_are_named_in_their_statuses() {
     const TWICE: &str = "
 - {when: {agent: orchestrator, call: 1}, steps: [{tool: {name: ask_shop, input: {query: a}}}, {tool: {name: ask_shop, input: {query: b}}}]}
 - {when: {agent: orchestrator}, steps: [{text: Both.}]}
@@ -212,7 +212,7 @@ async fn dropped_turn_stops_its_sub_agents_silently() {
     assert!(
         lines
             .last()
-            .is_some_and(|line| line.starts_with("committed")),
+            .is_some_and(|line| line.starts_with("tool:search tool.called")),
         "{lines:#?}"
     );
     sleep(Duration::from_secs(60)).await;

@@ -214,7 +214,6 @@ async fn unknown_tool_is_called_and_fails() {
         work(recorder.lines()),
         [
             r#"tool:fly_me tool.called {"tool_use_id":"tu_03","tool_name":"fly me","tool_type":"function","input_summary":"{}"}"#,
-            "committed 4",
             r#"tool:fly_me tool.failed {"tool_use_id":"tu_03","tool_name":"fly me","tool_type":"function","error_class":"invalid_input","called":false}"#,
         ]
     );

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn status_counts_for_its_invocation_among_those_of_one_sub_agent() {
+    fn status_counts_for_its_own_invocation() {
         let shop = |n| (Actor::subagent("shop"), Some(InvocationId(Ulid(n))));
         let emitted = [shop(2), shop(1), shop(2), shop(2), shop(9)];
         assert_eq!(counted(&["shop", "shop"], &emitted), [1, 3]);

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn pauses_double_up_to_a_limit_and_reset_after_a_stable_connection() {
+    async fn pauses_double_to_a_limit_and_reset_when_stable() {
         let mut restarts = RestartPolicy::default();
         let pauses: Vec<_> = (0..8).map(|_| restarts.pause(1.0).as_millis()).collect();
         let expected = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];

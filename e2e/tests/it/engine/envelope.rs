@@ -48,7 +48,7 @@ async fn unavailable(engine: &EngineFixture, name: &str, reason: &str) -> ChatRe
 
 // S1-091, S2-049, D-29, R-23
 #[tokio::test]
-async fn reason_with_the_shape_of_a_code_is_kept_others_are_unavailable() {
+async fn reason_shaped_like_a_code_is_kept() {
     let engine = engine().await;
     let error = |reason: Value| {
         let fields = json!({"status": "error", "reason": reason, "MARKER": "MARKER"});

@@ -137,8 +137,8 @@ async fn slow_clients_are_counted_and_named() {
     until_sum(&fixture, "turnwire_ws_slow_client_closed_total", 2.0).await;
     assert!(sum(&fixture, "turnwire_ws_queue_depth_max").await > 0.0);
     fixture.api.ended(turn).await.expect("an end");
-    // Both were more than 50 events behind.
-    until_sum(&fixture, "turnwire_ws_frame_dropped_total", 102.0).await;
+    // Both were more than 50 events behind, or had lost one of a ring of 40.
+    until_sum(&fixture, "turnwire_ws_frame_dropped_total", 82.0).await;
     let warnings = |events: &[Event]| -> Vec<String> {
         let warned = events.iter().filter_map(|event| match &event.body {
             Body::BusHandlerWarning(w) if w.reason == "client_too_slow" => {

@@ -111,7 +111,7 @@ async fn snapshot_plus_later_events_is_the_final_state() {
 
 // S3-039
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn message_that_left_the_memory_after_a_snapshot_comes_without_deltas() {
+async fn message_that_left_memory_after_a_snapshot_has_no_deltas() {
     // Far more than the buffers between the server and a stalled client hold.
     let long = "0123456789".repeat(40_000);
     let words = "and so on ";

@@ -57,7 +57,7 @@ fn intact_wal_is_recovered_to_its_last_commit() {
 }
 
 #[test]
-fn damage_before_the_last_transaction_is_proved_by_the_wal_alone() {
+fn damage_before_the_last_transaction_shows_in_the_wal() {
     let (bytes, ends) = written_wal(5);
     let last = *ends.last().expect("commits");
     for frame in 1..=commit_before(&ends, last) {
@@ -121,7 +121,7 @@ fn leftover_of_a_torn_transaction_is_no_damage() {
 }
 
 #[test]
-fn missing_or_replaced_wal_is_a_loss_of_what_no_checkpoint_copied() {
+fn missing_or_replaced_wal_loses_what_is_not_checkpointed() {
     let (bytes, _) = written_wal(2);
     let salts = scan(&bytes).salts.expect("salts");
     let shifted = |by: u32| {

@@ -121,7 +121,7 @@ async fn worker_that_ended_before_the_stop_is_reported_as_completed() {
 
 // S3-081
 #[tokio::test]
-async fn nested_worker_ended_before_the_stop_is_reported_as_completed() {
+async fn nested_worker_ended_before_the_stop_is_completed() {
     let dir = tempfile::tempdir().expect("a folder");
     let (service, parent, turn) = start(dir.path(), 2, Unreported::Hangs).await;
     let middle = wait_for_worker(&service, parent).await;
@@ -144,7 +144,7 @@ async fn nested_worker_ended_before_the_stop_is_reported_as_completed() {
 }
 
 #[tokio::test]
-async fn worker_ended_before_its_parent_failed_is_reported_as_completed() {
+async fn worker_ended_before_its_parent_failed_is_completed() {
     let dir = tempfile::tempdir().expect("a folder");
     let (service, parent, _) = start(dir.path(), 1, Unreported::Panics).await;
     let events = wait_for_terminals(&service, parent, 1).await;
