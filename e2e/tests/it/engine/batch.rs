@@ -17,7 +17,10 @@ fn takes(engine: &EngineFixture, enricher: &str, ms: u64) {
     );
 }
 
+/// Statuses wait for each other as long as a busy machine may need between them.
 fn batched(pack: TestPack) -> TestPack {
+    let limits = "fan_out: {cap: 3}\nlimits: {status_window_ms: 1000}";
+    let pack = pack.change("pack.yaml", "fan_out: {cap: 3}", limits);
     let ids = "searching_offers: {policy: batch}, looking_up_points_balance: {policy: batch}";
     pack.flag(FLAG, "true")
         .put("overrides.yaml", &format!("{FLAG}: {{{ids}}}\n"))
@@ -29,7 +32,7 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     let script = working(asks(&["shop", "rewards"], "Both."));
     let mut engine = EngineFixture::with(script.clone(), batched).await;
     for enricher in ["offer_search", "points"] {
-        takes(&engine, enricher, 400);
+        takes(&engine, enricher, 1_500);
     }
     let mut full = engine.watch("full", SubscribeOptions::live()).await;
     let reply = engine.ask("offers and points").await;
@@ -92,7 +95,7 @@ async fn statuses_are_batched_while_the_flag_is_on() {
 async fn batched_status_is_in_the_users_language() {
     let engine = EngineFixture::with(working(asks(&["shop", "rewards"], "Beides.")), batched).await;
     for enricher in ["offer_search", "points"] {
-        takes(&engine, enricher, 300);
+        takes(&engine, enricher, 1_500);
     }
     let question = turnwire_testkit::chat::ChatSubmit::new("beides").field("locale", "de");
     let reply = engine.submit(question).await;
