@@ -1,6 +1,6 @@
 //! Ranges of one run: their sizes, their slices by filter, and the memory that a track counts.
 
-use turnwire_event::{Actor, Epoch, FilterSpec, Position, Seq};
+use turnwire_event::{Actor, Epoch, FilterSpec, Position, Seq, Ulid};
 
 use super::*;
 
@@ -132,9 +132,12 @@ fn suppressed_event_splits_a_slice_unless_it_is_included() {
 fn weight_counts_frames_and_heads_until_they_are_trimmed() {
     let weight = |entries: &[RingEntry], project: ProjectFn<'_>| {
         let mut track = FrameTrack::default();
+        let end = entries.len() as u64;
         let added = track.extend(0, entries, project);
-        assert_eq!(added, track.weight());
-        assert_eq!(track.trim(entries.len() as u64), added);
+        assert_eq!(track.extend(end, entries, project), added);
+        assert_eq!(track.weight(), 2 * added);
+        assert_eq!(track.trim(end), added);
+        assert_eq!(track.trim(2 * end), added);
         assert_eq!(track.weight(), 0);
         added
     };
@@ -174,4 +177,50 @@ fn large_entries_are_runs_of_their_own() {
     let whole = track.weight();
     assert_eq!(track.trim(8), 0);
     assert!(track.trim(9) > 0 && track.weight() < whole);
+}
+
+/// The slices of a turn, each with its numbers of heads and tags, and whether the turn has ended.
+fn of_turn(run: &FrameRun<'_>, turn: TurnId) -> (Vec<(String, usize, usize)>, bool) {
+    let mut slices = Vec::new();
+    let ended = run.select_turn(turn, |bytes, heads, tags| {
+        let text = String::from_utf8(bytes.to_vec()).expect("text");
+        slices.push((text, heads.len(), tags.len()));
+    });
+    (slices, ended)
+}
+
+#[test]
+fn frames_of_a_turn_end_with_its_terminal() {
+    let [one, two] = [1, 2].map(|number| TurnId(Ulid(number)));
+    let track = |kinds: [EventType; 5], turns: [Option<TurnId>; 5]| {
+        let mut entries = entries(kinds);
+        for (entry, turn) in entries.iter_mut().zip(turns) {
+            entry.head.turn = turn;
+        }
+        let mut track = FrameTrack::default();
+        track.extend(0, &entries, &frame);
+        track
+    };
+    let all = |text: &str, count| (text.to_owned(), count, count);
+    for end in [EventType::TurnCompleted, EventType::TurnCancelled] {
+        let whole = track([START, ROUTE, ROUTE, ROUTE, end], [Some(one); 5]);
+        let seen = range(&whole, 1, |run| of_turn(&run, one));
+        assert_eq!(seen, (vec![all("bbcccddddeeeee", 4)], true));
+        let open = range(&whole, 1, |run| of_turn(&run.first(3), one));
+        assert_eq!(open, (vec![all("bbcccdddd", 3)], false));
+        // Behind its terminal a turn has nothing that a client is sent.
+        let turns = [Some(one), None, Some(one), Some(two), Some(one)];
+        let mixed = track([START, ROUTE, end, end, ROUTE], turns);
+        let seen = range(&mixed, 0, |run| of_turn(&run, one));
+        assert_eq!(seen, (vec![all("a", 1), all("ccc", 1)], true));
+        let other = range(&mixed, 0, |run| of_turn(&run, two));
+        assert_eq!(other, (vec![all("dddd", 1)], true));
+    }
+    let running = track([START, ROUTE, ROUTE, ROUTE, ROUTE], [Some(one); 5]);
+    let seen = range(&running, 0, |run| of_turn(&run, one));
+    assert_eq!(seen, (vec![all("abbcccddddeeeee", 5)], false));
+    assert_eq!(
+        range(&running, 0, |run| of_turn(&run, two)),
+        (vec![], false)
+    );
 }
