@@ -216,6 +216,12 @@ fn frames_of_a_turn_end_with_its_terminal() {
         let other = range(&mixed, 0, |run| of_turn(&run, two));
         assert_eq!(other, (vec![all("dddd", 1)], true));
     }
+    let shared = track(
+        [ROUTE; 5],
+        [Some(one), Some(one), Some(one), Some(two), Some(two)],
+    );
+    let seen = range(&shared, 0, |run| of_turn(&run.first(2), one));
+    assert_eq!(seen, (vec![all("abb", 2)], false), "no event of the rest");
     let running = track([START, ROUTE, ROUTE, ROUTE, ROUTE], [Some(one); 5]);
     let seen = range(&running, 0, |run| of_turn(&run, one));
     assert_eq!(seen, (vec![all("abbcccddddeeeee", 5)], false));
