@@ -179,6 +179,21 @@ fn large_entries_are_runs_of_their_own() {
     assert!(track.trim(9) > 0 && track.weight() < whole);
 }
 
+#[test]
+fn read_ends_after_its_bytes() {
+    let large = |_: &RingEntry, out: &mut Vec<u8>| {
+        out.resize(out.len() + READ_BYTES_MAX / 2 - 1, b'x');
+        0
+    };
+    let mut track = FrameTrack::default();
+    for index in 0..6 {
+        track.extend(index, &[entry(0, ROUTE, 1)], &large);
+    }
+    let mut count = 0;
+    let after = track.read(1, 100, &mut |_| count += 1);
+    assert_eq!((after, count), (4, 3), "one run more than fits");
+}
+
 /// The slices of a turn, each with its numbers of heads and tags, and whether the turn has ended.
 fn of_turn(run: &FrameRun<'_>, turn: TurnId) -> (Vec<(String, usize, usize)>, bool) {
     let mut slices = Vec::new();
