@@ -118,3 +118,79 @@ impl GateBuffer {
 pub(crate) fn same_block(one: &TextDelta, other: &TextDelta) -> bool {
     one.message_id == other.message_id && one.content_block_index == other.content_block_index
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use turnwire_event::row::{MessageScope, NewMessage};
+    use turnwire_event::{Actor, JsonObject, MessageId, ProviderState, Role, TraceContext, Ulid};
+
+    use super::*;
+    use crate::tests::support::{text, text_in, thinking};
+
+    /// The text that is buffered after `first` and `then`, if they are joined.
+    fn joined(first: &Emission, then: &Emission) -> Option<String> {
+        let mut buffer = GateBuffer::default();
+        assert!(!buffer.try_append_text(then), "nothing is buffered");
+        buffer.buffer_text(first.clone(), Instant::now());
+        let is_joined = buffer.try_append_text(then);
+        let kept = buffer.take_text().expect("the buffered text");
+        match kept.body {
+            Body::TextDelta(delta) if is_joined => Some(delta.text),
+            _ => {
+                assert_eq!(&kept, first, "unchanged");
+                None
+            }
+        }
+    }
+
+    fn change(emission: Emission, change: impl FnOnce(&mut Emission)) -> Emission {
+        let mut emission = emission;
+        change(&mut emission);
+        emission
+    }
+
+    #[test]
+    fn only_text_of_one_origin_and_block_is_joined() {
+        let first = text("one ");
+        assert_eq!(joined(&first, &text("two")).as_deref(), Some("one two"));
+        let trace = Arc::new(TraceContext {
+            trace_id: "1".into(),
+            span_id: "2".into(),
+            parent_span_id: None,
+        });
+        let row = NewMessage {
+            id: MessageId(Ulid(98)),
+            role: Role::Assistant,
+            content: Vec::new(),
+            metadata: JsonObject::default(),
+            scope: MessageScope::Shared,
+            provider_state: ProviderState::default(),
+        };
+        let with_row = change(text("two"), |other| other.message = Some(row));
+        assert_eq!(joined(&with_row, &text("three")), None);
+        for other in [
+            thinking(),
+            text_in(7, "two"),
+            with_row,
+            change(text("two"), |other| other.actor = Actor::subagent("shop")),
+            change(text("two"), |other| other.trace = Some(trace)),
+            change(text("two"), |other| {
+                if let Body::TextDelta(delta) = &mut other.body {
+                    delta.message_id = MessageId(Ulid(99));
+                }
+            }),
+        ] {
+            assert_eq!(joined(&first, &other), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn joined_text_is_bounded() {
+        let first = text(&"x".repeat(BUFFERED_TEXT_BYTES_MAX - 1));
+        let full = joined(&first, &text("y")).expect("it fits");
+        assert_eq!(full.len(), BUFFERED_TEXT_BYTES_MAX);
+        assert_eq!(joined(&first, &text("yy")), None);
+    }
+}

@@ -132,3 +132,82 @@ pub(crate) const fn policy_name(policy: RenderPolicy) -> &'static str {
         RenderPolicy::Batch => "batch",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::support::CountingRecorder;
+
+    const POLICIES: [RenderPolicy; 4] = [
+        RenderPolicy::Forward,
+        RenderPolicy::Transform,
+        RenderPolicy::Suppress,
+        RenderPolicy::Batch,
+    ];
+
+    fn metrics_of(sub_agents: &[&str], statuses: usize) -> PolicyMetrics {
+        let labels = |id: &&str| SubagentLabels {
+            sub_agent_id: (*id).to_owned(),
+            vertical: format!("{id}s"),
+        };
+        let agents = sub_agents.iter().map(labels).collect();
+        PolicyMetrics::new(TurnDimensions::default(), agents, statuses)
+    }
+
+    // S1-050, S1-124
+    #[test]
+    fn every_series_has_a_counter_of_its_own() {
+        let recorder = CountingRecorder::default();
+        let (agents, ids) = (["shop", "rewards"], ["one", "two", "three"]);
+        let metrics = metrics_of(&agents, ids.len());
+        let kinds = || {
+            let kinds = EventType::ALL.iter().copied();
+            kinds.filter(|kind| *kind != EventType::StatusEmitted)
+        };
+        metrics::with_local_recorder(&recorder, || {
+            for (number, agent) in (1..).zip(agents) {
+                let row = metrics.row(Some(agent));
+                // Each series a number of times that no other series has.
+                for kind in kinds() {
+                    for _ in 0..number * 100 + kind as usize {
+                        metrics.count_applied(row, kind, RenderPolicy::Forward);
+                    }
+                }
+                for (at, policy) in POLICIES.into_iter().enumerate() {
+                    for _ in 0..number * 10 + at {
+                        metrics.count_applied(row, EventType::StatusEmitted, policy);
+                    }
+                }
+                for (at, id) in ids.into_iter().enumerate() {
+                    for _ in 0..number * 10 + at {
+                        metrics.count_status(row, at, id);
+                    }
+                }
+            }
+        });
+        for (number, agent) in (1..).zip(agents) {
+            let agent = format!("sub_agent_id={agent}");
+            let applied = |labels: [&str; 2]| {
+                let labels = [&agent, labels[0], labels[1]];
+                recorder.sum(metric::STREAM_RENDERING_POLICY_APPLIED_TOTAL, &labels) as usize
+            };
+            let all: usize = kinds().map(|kind| number * 100 + kind as usize).sum();
+            assert_eq!(
+                applied(["policy=forward", ""]),
+                all + number * 10,
+                "{agent}"
+            );
+            for (at, policy) in POLICIES.into_iter().enumerate() {
+                let policy = format!("policy={}", policy_name(policy));
+                assert_eq!(applied(["event_type=status", &policy]), number * 10 + at);
+            }
+            let tool_calls = number * 100 + EventType::ToolCalled as usize;
+            assert_eq!(applied(["event_type=tool_call", "policy"]), tool_calls);
+            for (at, id) in ids.into_iter().enumerate() {
+                let labels = [agent.as_str(), &format!("event_id={id}")];
+                let emitted = recorder.sum(metric::STREAM_STATUS_EVENT_EMITTED_TOTAL, &labels);
+                assert_eq!(emitted as usize, number * 10 + at, "{labels:?}");
+            }
+        }
+    }
+}

@@ -35,6 +35,13 @@ fn complete_words_are_masked_ignoring_case() {
 }
 
 #[test]
+fn longest_word_is_masked_in_any_order_of_the_list() {
+    for words in [["acme", "acme gold"], ["acme gold", "acme"]] {
+        assert_eq!(masked(&words, &["my acme gold card"]), "my ••• card");
+    }
+}
+
+#[test]
 fn word_split_over_two_blocks_is_not_masked() {
     let mut list = DenyList::new(["acme"]);
     let mut out = String::new();

@@ -78,6 +78,7 @@ fn sentence_is_capitalized_by_language_rules() {
         capitalize_first("indirimler aranıyor", "tr"),
         "İndirimler aranıyor"
     );
+    assert_eq!(capitalize_first("in arrivo", "it"), "In arrivo");
     assert_eq!(capitalize_first("ofertas", "es-MX"), "Ofertas");
     assert_eq!(capitalize_first("écoute", "fr"), "Écoute");
     assert_eq!(capitalize_first("", "en"), "");
