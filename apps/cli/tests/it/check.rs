@@ -142,7 +142,7 @@ async fn check_online_tries_each_model_once_and_quotes_its_provider() {
     let out = text(&done.stdout);
     assert_eq!(done.status.code(), Some(1), "{out}");
     for part in [
-        "`local:gpt-9` cannot be used: ",
+        "a model cannot be used: local:gpt-9 at http://",
         "HTTP 404",
         "model_not_found",
         "The model `gpt-9` does not exist",

@@ -57,8 +57,9 @@ pub async fn try_models(
 }
 
 async fn try_model(providers: &ProviderTable, used: &ModelUse) -> ModelTrial {
+    let name = one_line(&used.model);
     let failure = match providers.provider(&used.model) {
-        None => Some("the provider is not set up".to_owned()),
+        None => Some(format!("{name}: the provider is not set up")),
         Some(provider) => {
             let mut answer = provider.stream(request(&used.model));
             loop {
@@ -66,18 +67,14 @@ async fn try_model(providers: &ProviderTable, used: &ModelUse) -> ModelTrial {
                     // They come before the answer, which may still fail.
                     Some(Ok(Delta::Started { .. } | Delta::PartialUsage { .. })) => {}
                     Some(Ok(_)) => break None,
-                    Some(Err(error)) => break Some(failure_text(&error)),
-                    None => break Some("the answer is empty".to_owned()),
+                    Some(Err(error)) => break Some(failure_text(&name, &error)),
+                    None => break Some(format!("{name}: the answer is empty")),
                 }
             }
         }
     };
     let finding = failure.map(|failure| {
-        let message = format!(
-            "`{}` cannot be used: {}",
-            one_line(&used.model),
-            one_line_of(&failure)
-        );
+        let message = format!("a model cannot be used: {}", one_line_of(&failure));
         PackFinding::error(used.file.clone(), used.line, used.column, message)
     });
     ModelTrial {
@@ -100,11 +97,13 @@ fn request(model: &str) -> ModelRequest {
     }
 }
 
-/// What went wrong, without keys: the words of the provider if it said anything.
-fn failure_text(error: &ModelError) -> String {
+/// What went wrong with the model `name`, without keys: the words of the provider if it said anything.
+fn failure_text(name: &str, error: &ModelError) -> String {
     match &error.fault {
+        // Names the model itself, and with a status needs no other place.
+        Some(fault) if fault.status.is_some() => fault.to_string(),
         Some(fault) => format!("{fault} ({})", error.location),
-        None => format!("{error} ({})", error.location),
+        None => format!("{name}: {error} ({})", error.location),
     }
 }
 
