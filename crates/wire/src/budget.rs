@@ -112,6 +112,11 @@ mod tests {
             assert_eq!(items.len(), expected, "{bytes_max}");
             assert!(json_bytes(&json!({ "items": items, "next": "x" })) <= bytes_max);
         }
+        // What stands between small items counts too.
+        let mut items = vec![7_u8; 10_000];
+        assert!(cut_to_fit(&mut items, 5_000));
+        let bytes = json_bytes(&json!({ "items": items, "next": "x" }));
+        assert!((3_900..=5_000).contains(&bytes), "{bytes}");
         let mut items = vec![item; 3];
         assert!(
             cut_to_fit(&mut items, 1) && items.len() == 1,

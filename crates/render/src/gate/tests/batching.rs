@@ -1,7 +1,7 @@
 //! Batching: which events are buffered, for how long, and which events release them.
 
-use turnwire_event::body::subagent::SubagentCompleted;
-use turnwire_event::code::{DispatchOutcome, ErrorCode};
+use turnwire_event::body::subagent::{SubagentCompleted, SubagentFailed};
+use turnwire_event::code::{AgentErrorClass, DispatchOutcome, ErrorCode};
 use turnwire_event::port::Emission;
 use turnwire_event::{Actor, Body, EventType, InvocationId, RenderPolicy, ToolUseId, Ulid};
 use turnwire_pack::{OverrideTarget, RenderOverride};
@@ -31,15 +31,32 @@ fn subagent_completed(agent: &str) -> Emission {
     Emission::new(Actor::subagent(agent), Body::SubagentCompleted(completed))
 }
 
-/// A gate that batches text too.
-fn text_batching_harness() -> GateHarness {
+fn subagent_failed(agent: &str) -> Emission {
+    let failed = SubagentFailed {
+        invocation_id: InvocationId(Ulid(1)),
+        sub_agent_id: agent.into(),
+        tool_use_id: ToolUseId(Ulid(1)),
+        latency_ms: 1,
+        error_class: AgentErrorClass::Timeout,
+        status_events: 1,
+    };
+    Emission::new(Actor::subagent(agent), Body::SubagentFailed(failed))
+}
+
+/// A gate that batches text too, and hides the events of `hidden` types.
+fn text_batching_harness(hidden: &[EventType]) -> GateHarness {
     let mut pack = pack();
-    pack.overrides.push(RenderOverride {
+    let with_policy = |kind, policy| RenderOverride {
         flag: BATCH.into(),
-        target: OverrideTarget::Type(EventType::TextDelta),
-        policy: Some(RenderPolicy::Batch),
+        target: OverrideTarget::Type(kind),
+        policy: Some(policy),
         render_key: None,
-    });
+    };
+    let text = with_policy(EventType::TextDelta, RenderPolicy::Batch);
+    pack.overrides.push(text);
+    let hidden = hidden.iter();
+    let hidden = hidden.map(|kind| with_policy(*kind, RenderPolicy::Suppress));
+    pack.overrides.extend(hidden);
     GateHarness::new(pack, &[BATCH], "en")
 }
 
@@ -131,6 +148,7 @@ fn visible_event_releases_buffered_statuses() {
         loading(),
         Emission::new(Actor::ORCHESTRATOR, error),
         subagent_completed("shop"),
+        subagent_failed("shop"),
         status("shop", "comparing_prices"),
     ] {
         let mut harness = GateHarness::new(pack(), &[BATCH], "en");
@@ -152,6 +170,7 @@ fn hidden_or_unrelated_event_keeps_the_window_open() {
         message_start(),
         called("search"),
         subagent_completed("rewards"),
+        subagent_failed("rewards"),
         status("shop", "counting_shelves"),
         status("shop", "unheard_of"),
     ] {
@@ -179,7 +198,7 @@ fn buffered_statuses_are_bounded() {
 // D-86
 #[test]
 fn text_of_a_window_is_one_delta() {
-    let mut harness = text_batching_harness();
+    let mut harness = text_batching_harness(&[]);
     for words in ["Here ", "are ", "some"] {
         harness.take(text(words));
         harness.wait(40);
@@ -201,7 +220,7 @@ fn buffered_text_is_released_at_block_end_or_visible_event() {
         called("search"),
         loading(),
     ] {
-        let mut harness = text_batching_harness();
+        let mut harness = text_batching_harness(&[]);
         harness.take(text("a"));
         harness.take(emission.clone());
         harness.flush();
@@ -214,8 +233,24 @@ fn buffered_text_is_released_at_block_end_or_visible_event() {
 }
 
 #[test]
+fn suppressed_event_releases_no_text_and_no_status() {
+    let hidden = [EventType::ToolCalled, EventType::DataLoading];
+    for emission in [called("search"), loading()] {
+        for held in [text("a"), status("shop", "searching_offers")] {
+            let mut harness = text_batching_harness(&hidden);
+            harness.take(held);
+            harness.take(emission.clone());
+            let name = format!("{} suppress", emission.body.kind().name());
+            assert_eq!(harness.output(), [name]);
+            harness.flush();
+            assert_eq!(harness.out.len(), 2);
+        }
+    }
+}
+
+#[test]
 fn buffered_text_and_statuses_keep_their_order() {
-    let mut harness = text_batching_harness();
+    let mut harness = text_batching_harness(&[]);
     harness.take(text("a"));
     harness.take(status("shop", "searching_offers"));
     harness.take(text("b"));
@@ -229,7 +264,7 @@ fn buffered_text_and_statuses_keep_their_order() {
 
 #[test]
 fn buffered_text_is_bounded() {
-    let mut harness = text_batching_harness();
+    let mut harness = text_batching_harness(&[]);
     harness.take(text(&"a".repeat(BUFFERED_TEXT_BYTES_MAX)));
     harness.take(text("b"));
     assert_eq!(harness.out.len(), 1);
@@ -243,6 +278,10 @@ fn clock_is_needed_only_where_events_may_be_buffered() {
     assert!(!harness.gate.times(EventType::TextDelta));
     harness.take(status("shop", "searching_offers"));
     assert!(harness.gate.times(EventType::TextDelta), "a status is held");
-    assert!(text_batching_harness().gate.times(EventType::TextDelta));
-    assert!(!text_batching_harness().gate.times(EventType::ThinkingDelta));
+    assert!(text_batching_harness(&[]).gate.times(EventType::TextDelta));
+    assert!(
+        !text_batching_harness(&[])
+            .gate
+            .times(EventType::ThinkingDelta)
+    );
 }

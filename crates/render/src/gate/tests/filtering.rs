@@ -1,8 +1,10 @@
 //! The text filter within a gate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use turnwire_event::{Actor, Body, EventType, RenderPolicy};
+use turnwire_event::port::Emission;
+use turnwire_event::{Actor, Body, EventType, RenderPolicy, TraceContext};
 use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::tests::support::{
@@ -46,6 +48,23 @@ fn delayed_text_is_released_before_other_message_parts() {
             "{emission:?}"
         );
     }
+}
+
+#[test]
+fn delayed_text_keeps_actor_block_and_trace() {
+    let trace = Arc::new(TraceContext {
+        trace_id: "1".into(),
+        span_id: "2".into(),
+        parent_span_id: None,
+    });
+    let traced = |words| Emission {
+        trace: Some(trace.clone()),
+        ..text_in(3, words)
+    };
+    let mut harness = harness(&[]);
+    harness.take(traced("Ac"));
+    harness.flush();
+    assert_eq!(harness.out, [(traced("Ac"), None)]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use turnwire_event::port::Emission;
 use turnwire_event::{Actor, EventType, RenderPolicy, metric};
 use turnwire_pack::{OverrideTarget, RenderOverride, StatusLifecycle};
 
@@ -74,6 +75,19 @@ fn suppressed_event_is_marked_and_emitted() {
             "support.noted suppress"
         ]
     );
+}
+
+// A note is hidden from clients, and stored for the sub-agents of later turns.
+#[test]
+fn suppressed_note_keeps_its_message() {
+    let mut harness = GateHarness::new(pack(), &[], "en");
+    let note = Emission {
+        message: rendered().message,
+        ..noted()
+    };
+    harness.take(note.clone());
+    let suppressed = Some(RenderPolicy::Suppress.into());
+    assert_eq!(harness.out, [(note, suppressed)]);
 }
 
 // S1-055
