@@ -502,3 +502,73 @@ async fn rows_without_an_event_are_stored_with_their_batch() {
     assert_eq!(harness.sequencer.put(row()), Err(SequencerError::Closed));
     harness.allow_commit();
 }
+
+/// True if `future` does not resolve at once.
+async fn is_pending<T>(future: impl Future<Output = T>) -> bool {
+    let waited = tokio::time::timeout(Duration::ZERO, future).await;
+    waited.is_err()
+}
+
+#[tokio::test]
+async fn waits_for_events_end_with_their_commit() {
+    let harness = Harness::new();
+    let sequencer = &harness.sequencer;
+    let first = harness.emit(note()).expect("accepted").seq;
+    assert!(is_pending(sequencer.committed(first)).await);
+    assert!(is_pending(sequencer.all_committed()).await);
+    harness.allow_commit();
+    assert_eq!(in_time(sequencer.committed(first)).await, Ok(()));
+    assert_eq!(in_time(sequencer.all_committed()).await, Ok(()));
+    let second = harness.emit(note()).expect("accepted").seq;
+    assert!(!is_pending(sequencer.committed(first)).await);
+    assert!(is_pending(sequencer.committed(second)).await);
+    assert!(is_pending(sequencer.all_committed()).await);
+    assert!(is_pending(sequencer.closed()).await);
+    sequencer.close();
+    let closed = Err(SequencerError::Closed);
+    assert_eq!(in_time(sequencer.committed(second)).await, closed);
+    assert!(!is_pending(sequencer.closed()).await);
+    harness.allow_commit();
+}
+
+#[tokio::test]
+async fn producer_waits_while_the_outbox_is_full() {
+    let harness = Harness::new();
+    let sequencer = &harness.sequencer;
+    for _ in 0..4 {
+        assert!(!sequencer.is_full());
+        assert!(!is_pending(sequencer.ready()).await);
+        harness.emit(note()).expect("accepted");
+    }
+    assert!(sequencer.is_full());
+    assert!(is_pending(sequencer.ready()).await);
+    // The first event is one batch, the others the next.
+    harness.allow_commit();
+    harness.allow_commit();
+    assert_eq!(in_time(sequencer.ready()).await, Ok(()));
+    harness.wait_until(|| harness.published().len() == 4);
+    assert!(!sequencer.is_full());
+}
+
+#[tokio::test]
+async fn checkpoint_writes_the_rows_of_open_sessions() {
+    let harness = Harness::new();
+    let sequencer = &harness.sequencer;
+    let checkpoint = || {
+        let row = RowChange::TurnCancelling(TURN);
+        Sequencer::checkpoint(&sequencer.writer, vec![(sequencer.clone(), vec![row])]);
+    };
+    checkpoint();
+    assert!(!sequencer.is_settled(), "the rows wait for their commit");
+    harness.allow_commit();
+    harness.wait_until(|| sequencer.is_settled());
+    // Rows beside an event that is being written go with the next batch.
+    harness.emit(note()).expect("accepted");
+    checkpoint();
+    harness.allow_commit();
+    harness.allow_commit();
+    harness.wait_until(|| sequencer.is_settled());
+    sequencer.close();
+    checkpoint();
+    assert!(sequencer.is_settled(), "a closed session takes no rows");
+}
