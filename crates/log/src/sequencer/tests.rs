@@ -5,10 +5,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use turnwire_event::body::feedback::FeedbackRecorded;
+use turnwire_event::body::session::SessionClosed;
 use turnwire_event::body::stream::{MessageComplete, TextDelta};
 use turnwire_event::body::turn::{CancelRequested, PartialMessage, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{CancelCode, Phase, TurnStatus};
-use turnwire_event::{EventType, MessageId, StopReason, TokenUsage, Ulid};
+use turnwire_event::{Epoch, EventType, MessageId, StopReason, TokenUsage, Ulid};
 
 use super::*;
 use crate::chain::ChainHash;
@@ -18,6 +19,7 @@ use crate::maintenance::{PieceBudget, TrimCursor, TrimPiece};
 use crate::record::{CountedEvents, EventBatch};
 use crate::reserve::DiskReserve;
 use crate::selection::{EventSelection, ReadLimits};
+use crate::sequencer::outbox::Outbox;
 
 /// A log that accepts one append for each permit, or fails it with the permit's error.
 struct PermitLog {
@@ -571,4 +573,65 @@ async fn checkpoint_writes_the_rows_of_open_sessions() {
     sequencer.close();
     checkpoint();
     assert!(sequencer.is_settled(), "a closed session takes no rows");
+}
+
+//
+#[test]
+fn closed_event_is_the_last_of_a_session() {
+    let harness = Harness::new();
+    harness.sequencer.resume_turn(TURN, false, Sub::LAST.0);
+    harness.emit(note()).expect("accepted");
+    let closed = Body::SessionClosed(SessionClosed {
+        reason: "deleted".into(),
+    });
+    harness.emit(closed).expect("accepted");
+    for late in [note(), delta(), completed()] {
+        assert_eq!(harness.emit(late), Err(SequencerError::Closed));
+    }
+    let row = vec![RowChange::TurnCancelling(TURN)];
+    assert_eq!(harness.sequencer.put(row), Err(SequencerError::Closed));
+    harness.allow_commit();
+    harness.allow_commit();
+    harness.wait_until(|| harness.published().len() == 2);
+}
+
+#[test]
+fn outbox_counts_the_bytes_that_wait() {
+    let bounds = OutboxBounds {
+        events: 100,
+        bytes: 300,
+    };
+    let event = |seq: u64| ReleasedEvent {
+        head: EventHead {
+            position: Position::persisted(Epoch::FIRST, Seq(seq)),
+            kind: EventType::FeedbackRecorded,
+            turn: None,
+            actor: Actor::USER,
+            suppressed: false,
+        },
+        time: Timestamp::default(),
+        bytes: vec![b'x'; 100].into(),
+        body: note(),
+    };
+    let mut outbox = Outbox::default();
+    // As often as the sum would have to overflow the bound if it only grew.
+    for round in 0..5 {
+        let seqs = || (1..=3).map(|at| round * 3 + at);
+        for seq in seqs() {
+            assert!(!outbox.is_full(bounds), "{seq}");
+            outbox.push(Seq(seq), event(seq));
+        }
+        assert!(outbox.is_full(bounds));
+        let waiting = outbox.iter().map(|event| event.head.position.seq.0);
+        assert!(waiting.eq(seqs()));
+        assert_eq!(outbox.release(Seq(round * 3 + 1)).len(), 1);
+        assert!(!outbox.is_full(bounds));
+        assert_eq!(outbox.release(Seq(round * 3 + 3)).len(), 2);
+        assert!(outbox.release(Seq(round * 3 + 3)).is_empty());
+    }
+    for seq in 1..=3 {
+        outbox.push(Seq(seq), event(seq));
+    }
+    outbox.clear();
+    assert!(!outbox.is_full(bounds) && outbox.iter().next().is_none());
 }
