@@ -10,7 +10,7 @@ use turnwire_event::{ContentBlock, MessageId, Position, Role, Seq, SessionId, Tu
 
 use super::*;
 use crate::chain::ChainHash;
-use crate::error::ReadError;
+use crate::error::{AppendError, ReadError};
 use crate::log::Log as _;
 use crate::maintenance::{Maintenance as _, PieceBudget, Progress};
 use crate::records::{CallRecords as _, MessageRecords as _, SessionRecords as _};
@@ -71,6 +71,27 @@ fn sqlite_passes_the_log_suite() {
 #[test]
 fn sqlite_passes_the_records_suite() {
     with_folders(|folder| records_conformance::run(&|| Arc::new(open(&folder()))));
+}
+
+/// A later term belongs to a server that took the session over.
+#[test]
+fn append_of_an_older_term_is_fenced() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut builder = BatchBuilder::new(1);
+    let store = open(dir.path());
+    store.append(&[builder.events(1)]).expect("an append");
+    drop(store);
+    for (term, is_fenced) in [(0, false), (1, true)] {
+        let raw = Connection::open(dir.path().join(DATABASE_FILE)).expect("a connection");
+        let changed = raw.execute("UPDATE session SET term = ?1", [term]);
+        assert_eq!(changed.expect("an update"), 1);
+        drop(raw);
+        let store = open(dir.path());
+        let appended = store.append(&[builder.events(1)]);
+        let fenced = matches!(appended, Err(AppendError::Fenced(id)) if id == builder.session);
+        assert_eq!(fenced, is_fenced, "{appended:?}");
+        assert_eq!(appended.is_ok(), !is_fenced);
+    }
 }
 
 /// Damages a stored event through a connection of its own.

@@ -59,7 +59,12 @@ fn turn_record_follows_start_and_end(store: &dyn Store) {
     let open = store.open_turns().expect("turns");
     let states: Vec<_> = open.iter().map(|turn| (turn.id, turn.state)).collect();
     assert_eq!(states, [(turn, TurnState::Running)]);
+    let cancel = |a: &BatchBuilder| a.rows(vec![RowChange::TurnCancelling(turn)]);
+    store.append(&[cancel(&a)]).expect("the cancel");
+    let (_, row) = store.turn(turn).expect("a read").expect("the turn");
+    assert_eq!(row.state, TurnState::Cancelling);
     store.append(&[a.turn_ended(turn)]).expect("the end");
+    store.append(&[cancel(&a)]).expect("a late cancel");
     assert!(store.open_turns().expect("turns").is_empty());
     let (turn_owner, row) = store.turn(turn).expect("a read").expect("the turn");
     let ended = row.ended.map(|position| position.seq);
