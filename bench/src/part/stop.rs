@@ -1,7 +1,7 @@
 //! Stops: how long after a cancel a turn's terminal is on disk, with nothing of it left.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{BenchConfig, BenchScope, PairedResults, cell};
@@ -79,10 +79,9 @@ impl Kind {
 }
 
 /// The workshop, with a program that ignores TERM and a script that asks for each kind.
-fn pack(bench: &BenchConfig) -> io::Result<PathBuf> {
-    let into = bench.fresh_dir("stop-pack")?;
+fn write_pack(into: &Path) -> io::Result<()> {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/workshop");
-    copy(&from, &into)?;
+    copy(&from, into)?;
     let change = |file: &str, change: &dyn Fn(String) -> String| {
         let path = into.join(file);
         let text = std::fs::read_to_string(&path)?;
@@ -97,15 +96,16 @@ fn pack(bench: &BenchConfig) -> io::Result<PathBuf> {
             input_schema: {type: object}\n    timeout_ms: 60000\n"
     })?;
     change("workers/researcher/agent.yaml", &|text| {
-        text.replace("tools: [", "tools: [nap, ")
+        let text = text.replace("tools: [", "tools: [nap, ");
+        // The nap may take longer than the researcher has.
+        text.replace("timeout_ms: 120000", "timeout_ms: 400000")
     })?;
     let script = "- when: {user: '^bench model'}\n  steps:\n    \
         - {text: 'one two three four five six seven eight nine ten ', chunk: 4, delay_ms: 200}\n\
         - when: {user: '^bench nap'}\n  steps:\n    - tool: {name: nap, input: {seconds: 120}}\n\
         - when: {user: '^bench worker'}\n  steps:\n    - tool: {name: research, input: {task: 'bench nap'}}\n\
         - when: {user: '^bench deaf'}\n  steps:\n    - tool: {name: deaf, input: {}}\n";
-    std::fs::write(into.join("scripts/05-bench.yaml"), script)?;
-    Ok(into)
+    std::fs::write(into.join("scripts/05-bench.yaml"), script)
 }
 
 fn copy(from: &Path, into: &Path) -> io::Result<()> {
@@ -196,7 +196,8 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     if bench.scope == BenchScope::Reference {
         return Ok(section);
     }
-    let pack = pack(bench)?;
+    let pack = bench.fresh_dir("stop-pack")?;
+    write_pack(&pack)?;
     for kind in KINDS {
         bench.say(&format!("stops, {}", kind.name()));
         let mut pair: PairedResults<f64> = PairedResults::default();
@@ -240,4 +241,24 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     }
     std::fs::remove_dir_all(pack)?;
     Ok(section)
+}
+
+#[cfg(test)]
+mod tests {
+    use turnwire_pack::{PackFiles, check};
+
+    use super::*;
+
+    #[test]
+    fn changed_workshop_has_no_mistakes() {
+        let dir = tempfile::tempdir().expect("a folder");
+        write_pack(dir.path()).expect("the pack");
+        let files = PackFiles::read(dir.path()).expect("its files");
+        let report = check(&files, &|_| None);
+        assert_eq!(report.findings, []);
+        let pack = report.pack.expect("a pack");
+        let researcher = pack.workers.iter().find(|worker| worker.id == "researcher");
+        let tools = &researcher.expect("the researcher").tools;
+        assert!(tools.iter().any(|tool| tool == "nap"), "{tools:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Server frames, compared byte for byte.
 
 use serde_json::{Value, json};
+use turnwire_event::code::TurnState;
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
     ContentBlock, EpisodeId, Epoch, EventFilter, EventType, MessageId, MessageStatus, Owner, Role,
@@ -48,6 +49,24 @@ fn event_frame_contains_the_stored_bytes() {
     let stored = "{\"id\":\"evt_00010000000001\",\"odd\" :  1.0}";
     let frame = text(|out| write_event(stored.as_bytes(), out));
     assert_eq!(frame, format!("{{\"type\":\"event\",\"event\":{stored}}}"));
+}
+
+#[test]
+fn cancel_is_answered_with_its_turn() {
+    let ack = CancelAck {
+        turn_id: TurnId(Ulid(5)),
+        state: TurnState::Cancelling,
+    };
+    let turn = ack.turn_id;
+    let frame = text(|out| write_cancel_ack(&ack, out));
+    let expected = format!(r#"{{"type":"cancel_ack","turn_id":"{turn}","state":"cancelling"}}"#);
+    assert_eq!(frame, expected);
+    let error = CancelError::invalid_frame("a cancel needs a turn_id");
+    let frame = text(|out| write_cancel_error(&error, out));
+    assert_eq!(
+        frame,
+        r#"{"type":"cancel_error","code":"invalid_frame","message":"a cancel needs a turn_id","turn_id":null}"#
+    );
 }
 
 // S3-018
