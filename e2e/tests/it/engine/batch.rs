@@ -32,7 +32,7 @@ async fn statuses_are_batched_while_the_flag_is_on() {
     let script = working(asks(&["shop", "rewards"], "Both."));
     let mut engine = EngineFixture::with(script.clone(), batched).await;
     for enricher in ["offer_search", "points"] {
-        takes(&engine, enricher, 1_500);
+        takes(&engine, enricher, 600);
     }
     let mut full = engine.watch("full", SubscribeOptions::live()).await;
     let reply = engine.ask("offers and points").await;
@@ -95,7 +95,7 @@ async fn statuses_are_batched_while_the_flag_is_on() {
 async fn batched_status_is_in_the_users_language() {
     let engine = EngineFixture::with(working(asks(&["shop", "rewards"], "Beides.")), batched).await;
     for enricher in ["offer_search", "points"] {
-        takes(&engine, enricher, 1_500);
+        takes(&engine, enricher, 600);
     }
     let question = turnwire_testkit::chat::ChatSubmit::new("beides").field("locale", "de");
     let reply = engine.submit(question).await;

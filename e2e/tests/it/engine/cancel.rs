@@ -270,8 +270,12 @@ async fn crash_in_fan_out_closes_children_first_with_one_trace() {
     let question = ChatSubmit::new("oat milk offers").session(engine.session);
     let stream = say(&engine.api, "a person", &question).await;
     let turn = stream.turn();
-    until("the data service is asked", || async {
-        engine.ccs.calls().len() == 3
+    // The service is asked while the calls are being written.
+    until("the calls of the data service are on disk", || async {
+        let events = engine.events(turn).await;
+        let called = of(&events, "tool.called");
+        let of_service = called.filter(|event| event["payload"]["tool_type"] == "ccs");
+        engine.ccs.calls().len() == 3 && of_service.count() == 3
     })
     .await;
     engine.server.kill().await;
