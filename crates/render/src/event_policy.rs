@@ -126,6 +126,7 @@ pub(crate) const fn release_before(kind: EventType) -> ReleaseBefore {
         T::ToolCalled
         | T::ToolCompleted
         | T::ToolFailed
+        | T::DataLoading
         | T::DelegateStarted
         | T::DelegateCompleted
         | T::DelegateFailed
@@ -141,7 +142,6 @@ pub(crate) const fn release_before(kind: EventType) -> ReleaseBefore {
         T::ApprovalRequested
         | T::ApprovalResolved
         | T::StatusEmitted
-        | T::DataLoading
         | T::DataLoaded
         | T::ComponentRendered
         | T::ErrorReported

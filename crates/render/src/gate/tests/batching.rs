@@ -8,8 +8,8 @@ use turnwire_pack::{OverrideTarget, RenderOverride};
 
 use crate::buffer::{BUFFERED_STATUSES_MAX, BUFFERED_TEXT_BYTES_MAX};
 use crate::tests::support::{
-    BATCH, GateHarness, called, loading, message_start, noted, pack, status, text, text_in,
-    thinking,
+    BATCH, GateHarness, called, loading, message_start, noted, pack, rendered, status, text,
+    text_in, thinking,
 };
 
 const SHOP: &str = "searching_offers \"Searching for offers...\" batch 1";
@@ -145,7 +145,7 @@ fn visible_event_releases_buffered_statuses() {
     for emission in [
         text("Here are"),
         thinking(),
-        loading(),
+        rendered(),
         Emission::new(Actor::ORCHESTRATOR, error),
         subagent_completed("shop"),
         subagent_failed("shop"),
@@ -169,6 +169,8 @@ fn hidden_or_unrelated_event_keeps_the_window_open() {
         noted(),
         message_start(),
         called("search"),
+        // A placeholder, which comes as soon as the data is asked for.
+        loading(),
         subagent_completed("rewards"),
         subagent_failed("rewards"),
         status("shop", "counting_shelves"),
