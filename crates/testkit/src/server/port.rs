@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 const LOW: u16 = 20_000;
@@ -21,12 +21,20 @@ fn folder() -> PathBuf {
 
 /// A loopback address without a listener, which no other test gets while this process runs.
 pub fn free() -> SocketAddr {
-    let folder = folder();
-    std::fs::create_dir_all(&folder).expect("a folder for locks");
     // Begin where another process is not likely to be.
     let offset = (std::process::id() % u32::from(COUNT)) as u16;
-    for step in 0..COUNT {
-        let port = LOW + (offset + step) % COUNT;
+    let candidates = (0..COUNT).map(|step| LOW + (offset + step) % COUNT);
+    let (addr, lock) = claim(&folder(), candidates)
+        .unwrap_or_else(|| panic!("no free port between {LOW} and {}", LOW + COUNT));
+    CLAIMED.lock().expect("no panic holds it").push(lock);
+    addr
+}
+
+/// The first of the candidates that nobody has claimed in this folder and nobody listens on, with
+/// the lock that keeps it.
+fn claim(folder: &Path, candidates: impl Iterator<Item = u16>) -> Option<(SocketAddr, File)> {
+    std::fs::create_dir_all(folder).expect("a folder for locks");
+    for port in candidates {
         let lock = File::options()
             .create(true)
             .write(true)
@@ -39,11 +47,10 @@ pub fn free() -> SocketAddr {
         }
         let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         if TcpListener::bind(addr).is_ok() {
-            CLAIMED.lock().expect("no panic holds it").push(lock);
-            return addr;
+            return Some((addr, lock));
         }
     }
-    panic!("no free port between {LOW} and {}", LOW + COUNT)
+    None
 }
 
 #[cfg(test)]
@@ -59,17 +66,29 @@ mod tests {
     }
 
     #[test]
-    fn port_in_use_is_skipped() {
-        // The next candidates belong to somebody else.
-        let last = free().port();
-        let next: Vec<u16> = (last + 1..last + 4).collect();
-        let locks: Vec<File> = next
-            .iter()
-            .map(|port| File::create(folder().join(port.to_string())).expect("a file"))
-            .collect();
-        let free_locks = locks.iter().filter(|lock| lock.try_lock().is_ok()).count();
-        let ports: Vec<u16> = (0..5).map(|_| free().port()).collect();
-        assert!(free_locks > 0, "none of them was free");
-        assert!(ports.iter().all(|port| !next.contains(port)), "{ports:?}");
+    fn claimed_port_is_skipped_until_its_lock_is_gone() {
+        // A folder of its own: no other test claims a port in it.
+        let folder = tempfile::tempdir().expect("a folder");
+        // These are this process's, so that no server of another test listens on them.
+        let ports: Vec<u16> = (0..3).map(|_| free().port()).collect();
+        let next = || claim(folder.path(), ports.iter().copied());
+
+        let (first, lock) = next().expect("a port");
+        let (second, _lock_of_second) = next().expect("a port");
+        assert_eq!([first.port(), second.port()], ports[..2]);
+        drop(lock);
+        assert_eq!(next().expect("a port").0, first);
+    }
+
+    #[test]
+    fn port_with_a_listener_is_skipped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        let taken = listener.local_addr().expect("its address").port();
+        let other = free().port();
+
+        let (addr, _lock) = claim(folder.path(), [taken, other].into_iter()).expect("a port");
+        assert_eq!(addr.port(), other);
+        assert!(claim(folder.path(), [taken].into_iter()).is_none());
     }
 }
