@@ -15,7 +15,7 @@ use turnwire_testkit::server::TestServer;
 use turnwire_wire::pc3::FrameCursor;
 
 /// Deadline of every wait.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Submits a turn, which must be accepted.

@@ -20,7 +20,7 @@ use crate::history::{LoggedEvent, SessionLog};
 use crate::journal::Journal;
 
 /// Deadline of a request; long enough for a server that is killed and restarted meanwhile.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// The server's maximum page size.
 const PAGE_MAX: usize = 200;
 

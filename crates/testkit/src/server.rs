@@ -26,7 +26,7 @@ pub use port::free as free_port;
 pub use settings::ServerSettings;
 
 /// Deadline for a server to become ready.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(60);
 /// The id of the user and the group `nobody`.
 const NOBODY: u32 = 65_534;
 const POLL: Duration = Duration::from_millis(5);
@@ -304,7 +304,7 @@ impl TestServer {
     pub async fn kill(&mut self) {
         self.journal.fault(FaultKind::Kill);
         self.signal(Signal::KILL);
-        self.wait(Duration::from_secs(10)).await;
+        self.wait(Duration::from_secs(60)).await;
     }
 
     /// Sends SIGTERM; use [`Self::wait`] to wait for the exit.

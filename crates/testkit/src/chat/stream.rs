@@ -16,7 +16,7 @@ use crate::sse::{Block, Garbled, Head, Parser, Said};
 use crate::watch::limited_stream::ByteLimitedStream;
 
 /// Deadline for a block. Servers under load, under `strace` or after a kill are slow.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// Maximum size of a response head or problem in bytes.
 const HEAD_MAX: usize = 64 << 10;
 

@@ -11,7 +11,7 @@ use super::dialect::Dialect;
 use super::http::HttpRequest;
 
 /// Deadline for a condition; then the test fails.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The progress of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

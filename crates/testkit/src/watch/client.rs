@@ -20,7 +20,7 @@ use crate::history::SubscribeRecord;
 use crate::journal::ConnectionRecorder;
 
 /// Deadline for a frame. Servers under load, under `strace` or after a kill are slow.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The server refused the connection.
 #[derive(Debug, thiserror::Error)]

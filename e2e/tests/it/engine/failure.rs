@@ -180,7 +180,7 @@ async fn single_failed_sub_agent_ends_turn_after_text() {
             "{name}"
         );
         assert!(
-            reply.elapsed < Duration::from_secs(5),
+            reply.elapsed < Duration::from_secs(20),
             "{name}: {:?}",
             reply.elapsed
         );

@@ -123,7 +123,7 @@ async fn endless_sub_agent_is_stopped_and_turn_answers() {
     assert!(reply.last().is_terminal());
     assert_eq!(reply.text(), "That took too long.");
     assert!(
-        reply.elapsed < Duration::from_secs(10),
+        reply.elapsed < Duration::from_secs(30),
         "{:?}",
         reply.elapsed
     );

@@ -2,7 +2,6 @@
 //! changed files are loaded or reported, and a vertical is a folder (SC-08, SC-11).
 
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::data_service::FakeDataService;
@@ -265,6 +264,5 @@ async fn new_pack_passes_check_and_answers() {
     let reply = engine.ask("hello").await;
     assert_eq!(reply.last().event(), "completed", "{:?}", reply.labels());
     assert!(!reply.text().is_empty());
-    assert!(reply.elapsed < Duration::from_secs(5));
     engine.check_history().await;
 }

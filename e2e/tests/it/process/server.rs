@@ -115,6 +115,7 @@ async fn no_process_left_after_killed_server_and_grace() {
     assert!(took <= PROMISE + SLACK, "{took:?}");
 }
 
+// serial: programs end within 5 s, without waiting for the grace
 //
 #[tokio::test]
 async fn programs_heeding_term_end_at_once_after_server_kill() {

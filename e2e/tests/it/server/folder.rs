@@ -148,7 +148,7 @@ async fn newer_database_is_refused_with_advice() {
     let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
     fixture.turn("x").await;
     fixture.server.sigterm();
-    assert!(fixture.server.wait(Duration::from_secs(15)).await.success());
+    assert!(fixture.server.wait(Duration::from_secs(60)).await.success());
     let path = database(&fixture.server.home());
     // The version is a big-endian number in the header (`PRAGMA user_version`).
     let mut bytes = std::fs::read(&path).expect("readable");
@@ -169,7 +169,7 @@ async fn non_database_file_is_refused_and_untouched() {
     let mut fixture = ServerFixture::saying([ScriptStep::text("hi")]).await;
     fixture.turn("x").await;
     fixture.server.sigterm();
-    assert!(fixture.server.wait(Duration::from_secs(15)).await.success());
+    assert!(fixture.server.wait(Duration::from_secs(60)).await.success());
     let path = database(&fixture.server.home());
     let original = std::fs::read(&path).expect("readable");
     let garbage = b"this is no database, and nobody should write over it".repeat(100);

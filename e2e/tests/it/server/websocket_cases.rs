@@ -20,7 +20,7 @@ const PONG: u8 = 0xa;
 const FIN: u8 = 0x80;
 
 /// Long enough for a busy machine; only a broken server uses it up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
 

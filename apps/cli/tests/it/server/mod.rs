@@ -12,7 +12,7 @@ use turnwire_testkit::server::free_port;
 /// The command.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_turnwire");
 /// How long something may take before it is taken for lost.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server in a process of its own; it is killed when this is dropped.
 pub(crate) struct Server {
