@@ -30,6 +30,7 @@ impl TurnAssembly {
     /// A turn without an agent: it fails.
     pub(crate) fn without_agent(versions: BoundVersions, history: HistoryBudget) -> Self {
         let outcome = TurnOutcome {
+            cancelled: None,
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),
             reason: Some(UNKNOWN_AGENT.to_owned()),

@@ -109,6 +109,7 @@ pub(crate) async fn run_turn(
 
 fn failed_outcome(error: TurnError, limit: Option<BudgetLimit>) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: limit.map(|limit| limit.reason().to_owned()),
         status: TurnStatus::Failed,
         error: Some(error),
@@ -215,6 +216,7 @@ impl TurnLoop<'_> {
         self.failures.report_pending(&self.context).await?;
         request_approvals(&self.context, &self.need_approval).await?;
         Ok(TurnOutcome {
+            cancelled: None,
             status: TurnStatus::Paused,
             error: None,
             reason: None,

@@ -157,11 +157,13 @@ StepStatus, "snake_case" {
     Terminated,
 });
 
-codes!(/// Why a turn was cancelled, as client wires report it.
+codes!(/// Who decided that a turn is cancelled, as client wires report it (D-44).
+#[derive(Default)]
 CancelCode, "SCREAMING_SNAKE_CASE" {
-    /// The relay received nothing for too long.
+    /// The server gave up: nothing happened for too long, or the turn took too long.
     IdleTimeout,
-    /// A client or the server requested the cancel.
+    /// A person or a client requested the cancel.
+    #[default]
     RequestCancelled,
 });
 
@@ -177,7 +179,7 @@ Phase, "snake_case" {
     Seam,
     /// Waiting for a worker.
     Delegate,
-    /// Waiting for a silent upstream.
+    /// Nothing that has a time limit of its own, or waiting for a silent upstream, for too long.
     Idle,
     /// Waiting in the session's queue.
     Queued,
@@ -321,6 +323,8 @@ CallPurpose, "snake_case" {
     Compose,
     /// Answer the orchestrator as a sub-agent.
     Subagent,
+    /// Answer in place of an agent of this server: the agent runs elsewhere.
+    Relay,
 });
 
 codes!(/// The state of a model call.

@@ -134,6 +134,9 @@ metrics! {
     STREAM_UNREGISTERED_EVENT_REJECTED_TOTAL = "turnwire_stream_unregistered_event_rejected_total", "stream.unregistered_event_rejected_total", "Status ids refused when a pack was checked: not registered, or not for that sub-agent";
     STREAM_REGISTRY_SIZE = "turnwire_stream_registry_size", "stream.registry.size", "Status ids in the registry; review them above 50";
     STATUS_EVENT_UNREGISTERED_ID_TOTAL = "turnwire_status_event_unregistered_id_total", "status_event.unregistered_id", "Statuses withheld because their id is not registered, or not for their emitter";
+    RELAY_FAULTS_TOTAL = "turnwire_relay_faults_total", "relay.faults_total", "Calls of upstreams without a whole answer, by cause";
+    RELAY_UNKNOWN_EVENTS_TOTAL = "turnwire_relay_unknown_events_total", "relay.unknown_events_total", "Events of upstreams that were left out because their type is unknown";
+    RELAY_DISCARDED_AFTER_TERMINAL_TOTAL = "turnwire_relay_discarded_after_terminal_total", "relay.discarded_after_terminal_total", "Events of upstreams that came after the end of their turn";
     LLM_CALLS_TOTAL = "turnwire_llm_calls_total", "llm.calls_total", "Model calls ended, by model and status";
     LLM_TOKENS_TOTAL = "turnwire_llm_tokens_total", "llm.tokens_total", "Tokens of model calls, by model and kind: input, cached (part of input), output, reasoning (part of output)";
     LLM_COST_USD_TOTAL = "turnwire_llm_cost_usd_total", "llm.cost_usd_total", "Cost of model calls in US dollars, by model; that of stopped and failed calls is estimated";

@@ -15,7 +15,7 @@ use crate::body::Body;
 use crate::body::approval::ResolvedApproval;
 use crate::body::delegate::{DelegateEnd, SummaryDetail};
 use crate::body::turn::{BoundVersions, TurnError};
-use crate::code::{FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
+use crate::code::{CancelCode, FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::{RenderDecision, TraceContext};
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
@@ -128,6 +128,24 @@ pub trait EventEmitter: Send + Sync {
 
     /// Resolves when the event at `at` is durable.
     fn committed(&self, at: Position) -> BoxFuture<'_, Result<(), EmitRefusal>>;
+}
+
+/// Emits `emission` as soon as the outbox has room. An event is accepted or refused, never lost and
+/// never accepted twice.
+pub async fn deliver(
+    emitter: &dyn EventEmitter,
+    mut emission: Emission,
+) -> Result<Position, EmitRefusal> {
+    loop {
+        match emitter.emit(emission) {
+            Ok(position) => return Ok(position),
+            Err(EmitError::Refused(refusal)) => return Err(refusal),
+            Err(EmitError::Full(returned)) => {
+                emission = *returned;
+                emitter.ready().await;
+            }
+        }
+    }
 }
 
 /// How much of a session's history a model sees; see [`HistoryReader`].
@@ -308,6 +326,9 @@ pub struct TurnOutcome {
     pub error: Option<TurnError>,
     /// The limit that ended the turn, where the error alone is ambiguous.
     pub reason: Option<String>,
+    /// Set if the turn did not end by itself: an agent elsewhere was silent for too long, or says
+    /// that it was stopped. The turn ends as cancelled then.
+    pub cancelled: Option<CancelCode>,
 }
 
 /// The work of one turn. Dropping the future stops everything it started.

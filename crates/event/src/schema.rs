@@ -103,7 +103,12 @@ fn envelope(generator: &mut SchemaGenerator) -> Map<String, Value> {
 
 /// The schema of a message.
 pub fn message() -> Value {
-    let mut schema = generator().into_root_schema_for::<Message>().to_value();
+    of::<Message>()
+}
+
+/// The schema of something that the server writes.
+pub fn of<T: schemars::JsonSchema>() -> Value {
+    let mut schema = generator().into_root_schema_for::<T>().to_value();
     finish(&mut schema);
     schema
 }

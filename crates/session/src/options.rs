@@ -16,6 +16,9 @@ pub struct Options {
     pub dm_types: Vec<String>,
     /// The longest time that a turn may run; then it is cancelled (D-44).
     pub turn_timeout: Duration,
+    /// The longest time without an event while nothing of the turn runs that has a time limit of its
+    /// own; then it is cancelled (D-13, D-44).
+    pub turn_idle: Duration,
     /// How long a turn that ends waits for its processes and workers to stop.
     pub stop_wait: Duration,
     /// Lifetime of an attach token (D-39).
@@ -122,6 +125,7 @@ impl Default for Options {
         Self {
             dm_types: Vec::new(),
             turn_timeout: Duration::from_secs(600),
+            turn_idle: Duration::from_secs(120),
             stop_wait: Duration::from_secs(7),
             token_ttl: Duration::from_secs(60),
             tokens_max: 100_000,

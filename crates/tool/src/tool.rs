@@ -1,7 +1,6 @@
 //! The [`Tool`] trait: a name, a schema, and a future that is stopped by being dropped. Beside it
 //! what a running tool uses: its [`ToolContext`], the [`ItemStore`] and [`deliver()`].
 
-mod deliver;
 mod live_task;
 mod item_store;
 mod context;
@@ -15,9 +14,9 @@ use turnwire_event::port::{BoxFuture, Emission, EmitRefusal, EventEmitter};
 use turnwire_event::{Actor, Body, Position, ToolUseId};
 
 pub use context::ToolContext;
-pub use deliver::deliver;
 pub use item_store::ItemStore;
 pub use live_task::LiveTask;
+pub use turnwire_event::port::deliver;
 
 pub(crate) use item_store::json_bytes;
 

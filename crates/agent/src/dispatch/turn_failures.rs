@@ -136,6 +136,7 @@ impl TurnFailures {
             failure.count(context, Finality::TurnEnds).await?;
         }
         Ok(TurnOutcome {
+            cancelled: None,
             status: match (&first, self.is_degraded) {
                 (Some(_), _) => TurnStatus::Failed,
                 (None, true) => TurnStatus::Degraded,

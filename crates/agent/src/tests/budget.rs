@@ -16,6 +16,7 @@ use super::turn_harness::TurnHarness;
 
 fn limited(reason: &str) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: Some(reason.into()),
         status: TurnStatus::Failed,
         error: Some(ErrorCode::InternalError.into()),

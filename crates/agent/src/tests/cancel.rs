@@ -40,6 +40,7 @@ async fn refused_turn_returns_at_once_at_every_event() {
         let recorder = Arc::clone(&harness.recorder);
         let provider = Arc::clone(&harness.provider);
         let refused = TurnOutcome {
+            cancelled: None,
             reason: None,
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),

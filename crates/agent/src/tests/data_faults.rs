@@ -20,6 +20,7 @@ const SINGLE: &str = "
 
 fn ended(status: TurnStatus, error: Option<TurnError>) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: None,
         status,
         error,

@@ -16,6 +16,7 @@ use super::turn_harness::{FixedHistory, TurnHarness};
 
 fn failed(code: ErrorCode) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: None,
         status: TurnStatus::Failed,
         error: Some(code.into()),

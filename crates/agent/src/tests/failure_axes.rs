@@ -35,6 +35,7 @@ const COULD_NOT: &str = "The shop assistant could not answer. Say so in your own
 
 fn ended(status: TurnStatus, error: Option<TurnError>) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: None,
         status,
         error,

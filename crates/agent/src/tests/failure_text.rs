@@ -18,6 +18,7 @@ const SINGLE: &str = "
 
 fn failed(error: impl Into<TurnError>) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: None,
         status: TurnStatus::Failed,
         error: Some(error.into()),

@@ -62,6 +62,7 @@ async fn say(words: &str) -> (Option<TurnOutcome>, String, Vec<String>) {
 #[tokio::test(start_paused = true)]
 async fn suggestions_for_new_users_work() {
     let ok = TurnOutcome {
+        cancelled: None,
         reason: None,
         status: TurnStatus::Ok,
         error: None,
@@ -122,6 +123,7 @@ async fn suggestions_for_new_users_work() {
 async fn demo_failures_fail() {
     let failed = |code: ErrorCode| {
         Some(TurnOutcome {
+            cancelled: None,
             reason: None,
             status: TurnStatus::Failed,
             error: Some(code.into()),

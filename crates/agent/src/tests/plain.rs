@@ -10,6 +10,7 @@ use super::recording_emitter::RecordingEmitter;
 use super::turn_harness::TurnHarness;
 
 const OK: TurnOutcome = TurnOutcome {
+    cancelled: None,
     reason: None,
     status: TurnStatus::Ok,
     error: None,

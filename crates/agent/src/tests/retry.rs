@@ -21,6 +21,7 @@ use crate::options::RetryOptions;
 
 fn failed(code: ErrorCode) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: None,
         status: TurnStatus::Failed,
         error: Some(code.into()),

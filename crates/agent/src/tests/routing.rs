@@ -78,6 +78,7 @@ fn course(harness: &PackHarness) -> Vec<String> {
 
 fn failed(code: ErrorCode) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: None,
         status: TurnStatus::Failed,
         error: Some(code.into()),

@@ -242,6 +242,7 @@ async fn model_that_never_stops_reaches_the_call_limit() {
     assert_eq!(
         harness.run().await,
         TurnOutcome {
+            cancelled: None,
             reason: Some("limit_calls".into()),
             status: TurnStatus::Failed,
             error: Some(ErrorCode::InternalError.into()),

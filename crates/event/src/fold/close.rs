@@ -12,8 +12,8 @@ use crate::body::tool::ToolFailed;
 use crate::body::turn::{PartialMessage, ReceiptLine, TurnCancelled, TurnCompleted, TurnError};
 use crate::clock::Timestamp;
 use crate::code::{
-    AgentErrorClass, CancelCode, Decision, FailureMode, LlmErrorClass, ReceiptKind, StopOutcome,
-    ToolErrorClass, ToolType, TurnStatus,
+    AgentErrorClass, CancelCode, Decision, FailureMode, LlmErrorClass, Phase, ReceiptKind,
+    StopOutcome, ToolErrorClass, ToolType, TurnStatus,
 };
 use crate::content::{StopReason, content_json};
 use crate::fold::rows::rows;
@@ -27,6 +27,7 @@ pub enum CloseCause {
     /// A cancel was accepted.
     Cancelled {
         reason: String,
+        code: CancelCode,
         /// The time of the cancel request.
         asked: Timestamp,
         /// How the work stopped; `None` if the server crashed before it knew.
@@ -155,12 +156,16 @@ pub fn closing(
     let terminal = match end {
         CloseCause::Cancelled {
             reason,
+            code,
             asked,
             stops,
         } => Body::TurnCancelled(TurnCancelled {
             reason: reason.clone(),
-            code: CancelCode::RequestCancelled,
-            phase: open.phase(),
+            code: *code,
+            phase: match (*code, &**reason) {
+                (CancelCode::IdleTimeout, TurnCancelled::IDLE_TIMEOUT) => Phase::Idle,
+                _ => open.phase(),
+            },
             partial,
             receipt: receipt(open, (stops.as_ref(), worker_ends), now.ms_since(*asked)),
         }),

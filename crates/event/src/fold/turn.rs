@@ -259,6 +259,15 @@ impl OpenTurn {
             && self.dispatch.steps.is_empty()
     }
 
+    /// True if something runs that has a time limit of its own: a model call, a tool, a sub-agent or
+    /// a worker.
+    pub fn has_timed_work(&self) -> bool {
+        !self.in_call.is_empty()
+            || self.tools.iter().any(|tool| tool.called)
+            || !self.delegates.is_empty()
+            || !self.dispatch.agents.is_empty()
+    }
+
     /// Adds work that ended after the cancel to the receipt, by kind, id and name.
     fn end(
         &mut self,

@@ -218,10 +218,7 @@ fn cancelled() -> Body {
 }
 
 fn cancel() -> Body {
-    Body::TurnCancelRequested(CancelRequested {
-        by: "user".into(),
-        reason: "x".into(),
-    })
+    Body::TurnCancelRequested(CancelRequested::new("user", "x"))
 }
 
 // I-02

@@ -22,7 +22,7 @@ const toolFaults = {
   internal: "failed",
 };
 const workerFaults = { cancelled_by_user: "the worker was stopped", timeout: "the worker took too long", error: "the worker failed" };
-const cancels = { user_cancel: "", turn_timeout: ": it took too long", client_disconnected: ": nobody was listening", server_shutdown: ": the server was shut down" };
+const cancels = { user_cancel: "", turn_timeout: ": it took too long", idle_timeout: ": nothing happened for too long", client_disconnected: ": nobody was listening", server_shutdown: ": the server was shut down" };
 // The elements of a turn's end, which stay behind all others of the turn. If a snapshot and the log both
 // have the end, the one of the log replaces the other: by then the names of the workers are known.
 function conclude(turnId, elements) {

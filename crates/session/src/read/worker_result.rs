@@ -23,6 +23,7 @@ pub(crate) const PARENT_CANCELLED: &str = TurnCancelled::PARENT_CANCELLED;
 pub(crate) const DELEGATE_TIMEOUT: &str = TurnCancelled::DELEGATE_TIMEOUT;
 /// The cancel reason of a turn that exceeds its time.
 const TURN_TIMEOUT: &str = TurnCancelled::TURN_TIMEOUT;
+const IDLE_TIMEOUT: &str = TurnCancelled::IDLE_TIMEOUT;
 /// The reasons of turns that the server ended with all others.
 const SERVER_ENDED: [&str; 2] = [
     TurnCompleted::SERVER_SHUTDOWN,
@@ -113,7 +114,8 @@ impl WorkerResult {
         let completed = match self.terminal {
             Terminal::Completed(completed) => completed,
             Terminal::Cancelled { end, by_server } => {
-                let is_late = [DELEGATE_TIMEOUT, TURN_TIMEOUT].contains(&&*end.reason);
+                let is_late =
+                    [DELEGATE_TIMEOUT, TURN_TIMEOUT, IDLE_TIMEOUT].contains(&&*end.reason);
                 return WorkerEnd::Failed(match by_server && is_late {
                     true => FailureMode::Timeout,
                     false => FailureMode::CancelledByUser,

@@ -45,6 +45,7 @@ pub(crate) fn bind(producer: &dyn TurnProducer, input: &TurnInput) -> BoundTurn 
             work: Box::new(|_| {
                 Box::pin(async {
                     TurnOutcome {
+                        cancelled: None,
                         reason: None,
                         status: TurnStatus::Failed,
                         error: Some(ErrorCode::InternalError.into()),

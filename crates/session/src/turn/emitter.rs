@@ -103,6 +103,11 @@ impl TurnEmitter {
         state.sealed = true;
     }
 
+    /// The time of the last event of the producer; of deltas only one in [`TIMED_EVERY`] counts.
+    pub(crate) fn last_event_at(&self) -> Instant {
+        self.state.lock().now
+    }
+
     /// Takes the messages that the turn has stored so far.
     pub(crate) fn take_messages(&self) -> Vec<Message> {
         std::mem::take(&mut self.state.lock().progress.messages)
@@ -321,7 +326,9 @@ impl EventEmitter for TurnEmitter {
     }
 
     fn complete(&self, end: MessageEnd) -> Result<Vec<ContentBlock>, EmitRefusal> {
-        self.end_message(&mut self.state.lock(), end)
+        let mut state = self.state.lock();
+        state.now = timer_now();
+        self.end_message(&mut state, end)
     }
 
     fn report_usage(&self, call_id: CallId, usage: TokenUsage) {

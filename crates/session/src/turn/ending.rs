@@ -137,6 +137,7 @@ fn close_open_turn(
                 .as_ref()
                 .map(|report| report.stops(&open, *requested)),
             reason: cancel.reason.clone(),
+            code: cancel.code,
             asked: *requested,
         },
         None => CloseCause::Failed {

@@ -465,6 +465,7 @@ async fn terminal_contains_the_reason_of_the_end() {
             start_message(&turn, ids());
         }
         TurnOutcome {
+            cancelled: None,
             reason: Some("limit_cost".into()),
             status: TurnStatus::Degraded,
             error: None,

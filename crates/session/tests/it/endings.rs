@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use turnwire_event::body::llm::CallStarted;
-use turnwire_event::code::{CallPurpose, ToolType, TurnState, TurnStatus};
-use turnwire_event::port::Emission;
+use turnwire_event::body::turn::TurnCancelled;
+use turnwire_event::code::{
+    CallPurpose, CancelCode, Phase, ReceiptKind, ToolType, TurnState, TurnStatus,
+};
+use turnwire_event::port::{ChildTask, Emission};
 use turnwire_event::{Actor, Body, Event, MessageStatus};
 use turnwire_session::Options;
 
@@ -213,7 +216,126 @@ async fn turn_that_exceeds_its_time_is_cancelled() {
     let Some(Body::TurnCancelled(end)) = events.last().map(|e| e.body.clone()) else {
         panic!("a terminal")
     };
+    assert_eq!(
+        (end.reason.as_str(), end.code, end.phase),
+        ("turn_timeout", CancelCode::IdleTimeout, Phase::Llm)
+    );
+}
+
+/// The cancel of a turn that hangs in `act`, in a service with these windows in milliseconds.
+async fn ended_by_the_server(act: WorkFn, (idle, timeout): (u64, u64)) -> TurnCancelled {
+    let dir = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        turn_idle: Duration::from_millis(idle),
+        turn_timeout: Duration::from_millis(timeout),
+        ..Options::default()
+    };
+    let sessions = start_service(dir.path(), options, act).await;
+    let id = new_session(&sessions).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
+    let turn = accepted.expect("accepted").turn_id;
+    let events = wait_for_end(&sessions, id).await;
+    let Body::TurnCancelled(end) = terminal_of(&events, turn) else {
+        panic!("a cancel")
+    };
+    end.clone()
+}
+
+// D-13, D-44, C-03
+#[tokio::test]
+async fn idle_turn_is_cancelled_unless_timed_work_runs() {
+    let silent = producer_fn(|_| std::future::pending());
+    let end = ended_by_the_server(silent, (50, 60_000)).await;
+    assert_eq!(
+        (end.reason.as_str(), end.code, end.phase),
+        ("idle_timeout", CancelCode::IdleTimeout, Phase::Idle)
+    );
+    // A model call has a time limit of its own: the turn ends by its own one.
+    let calling = producer_fn(|turn| async move {
+        start_message(&turn, ids());
+        std::future::pending().await
+    });
+    let end = ended_by_the_server(calling, (20, 300)).await;
     assert_eq!(end.reason, "turn_timeout");
+    let running_tool = producer_fn(|turn| async move {
+        call_tool(&turn, ids());
+        std::future::pending().await
+    });
+    let end = ended_by_the_server(running_tool, (20, 300)).await;
+    assert_eq!(end.reason, "turn_timeout");
+}
+
+// D-13
+#[tokio::test]
+async fn every_event_restarts_the_idle_window() {
+    let act = producer_fn(|turn| async move {
+        for _ in 0..8 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            emit(&turn, status("working"));
+        }
+        std::future::pending().await
+    });
+    let dir = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        turn_idle: Duration::from_millis(400),
+        ..Options::default()
+    };
+    let sessions = start_service(dir.path(), options, act).await;
+    let id = new_session(&sessions).await;
+    let accepted = submit(&sessions, &owner("local"), id, text_request("hi")).await;
+    accepted.expect("accepted");
+    let events = wait_for_end(&sessions, id).await;
+    let statuses = events
+        .iter()
+        .filter(|event| matches!(event.body, Body::StatusEmitted(_)));
+    assert_eq!(statuses.count(), 8, "twice as long as the window");
+    let Some(Body::TurnCancelled(end)) = events.last().map(|event| &event.body) else {
+        panic!("a cancel")
+    };
+    assert_eq!(end.reason, "idle_timeout");
+}
+
+// D-44, C-03
+#[tokio::test]
+async fn code_of_a_cancel_survives_a_crash_before_its_terminal() {
+    let dir = tempfile::tempdir().expect("a folder");
+    // The turn waits for a process that does not end.
+    let act = producer_fn(|turn| async move {
+        let process = ChildTask {
+            kind: ReceiptKind::Process,
+            id: String::from("7").into(),
+            tool_use_id: ids().2,
+            ended: Box::pin(std::future::pending()),
+        };
+        turn.child_tasks.track(process).expect("tracked");
+        std::future::pending().await
+    });
+    let options = Options {
+        turn_idle: Duration::from_millis(20),
+        ..Options::default()
+    };
+    let first = start_service(dir.path(), options, act).await;
+    let id = new_session(&first).await;
+    let accepted = submit(&first, &owner("local"), id, text_request("hi")).await;
+    let turn = accepted.expect("accepted").turn_id;
+    while turn_state(&first, turn).await != TurnState::Cancelling {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let image = copy_store(dir.path());
+    let after = start_service(
+        image.path(),
+        Options::default(),
+        producer_fn(|_| async { OK }),
+    )
+    .await;
+    let events = wait_for_terminals(&after, id, 1).await;
+    let Body::TurnCancelled(end) = terminal_of(&events, turn) else {
+        panic!("a cancel")
+    };
+    assert_eq!(
+        (end.reason.as_str(), end.code),
+        ("idle_timeout", CancelCode::IdleTimeout)
+    );
 }
 
 #[test]

@@ -394,6 +394,7 @@ async fn panicking_gate_affects_only_its_turn() {
             };
             let expected = if take {
                 TurnOutcome {
+                    cancelled: None,
                     reason: None,
                     status: TurnStatus::Failed,
                     error: Some(ErrorCode::InternalError.into()),

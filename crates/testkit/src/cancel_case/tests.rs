@@ -205,14 +205,14 @@ impl TurnBuilder {
     }
 
     fn asked(&mut self) {
-        self.say(Body::TurnCancelRequested(turn::CancelRequested {
-            by: "user".into(),
-            reason: "why".into(),
-        }));
+        self.say(Body::TurnCancelRequested(turn::CancelRequested::new(
+            "user", "why",
+        )));
     }
 
     fn closed(mut self) -> Vec<Event> {
         let end = CloseCause::Cancelled {
+            code: turnwire_event::code::CancelCode::RequestCancelled,
             stops: None,
             reason: "why".into(),
             asked: Timestamp::from_millis(0),

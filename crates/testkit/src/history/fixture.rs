@@ -303,12 +303,13 @@ impl SessionFixture {
 
     fn cancel(&mut self) {
         let reason = "user_cancel".to_owned();
-        self.emit(Body::TurnCancelRequested(turn::CancelRequested {
-            by: "user".into(),
-            reason: reason.clone(),
-        }));
+        self.emit(Body::TurnCancelRequested(turn::CancelRequested::new(
+            "user",
+            reason.clone(),
+        )));
         let requested_at = Timestamp::from_millis(self.events.len() as i64);
         self.close(&CloseCause::Cancelled {
+            code: turnwire_event::code::CancelCode::RequestCancelled,
             stops: None,
             reason,
             asked: requested_at,

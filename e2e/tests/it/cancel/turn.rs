@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use turnwire_e2e::server_fixture::{ServerFixture, shape};
-use turnwire_event::code::{LlmErrorClass, Phase, ToolErrorClass};
+use turnwire_event::code::{CancelCode, LlmErrorClass, Phase, ToolErrorClass};
 use turnwire_event::{Body, Event, EventType, ResponseId, StopReason, TurnId};
 use turnwire_testkit::cancel_case::{CancelCase, classify_cancel};
 use turnwire_testkit::history::History;
@@ -411,7 +411,7 @@ async fn every_client_sees_the_same_cancel() {
     fixture.check_history().await;
 }
 
-// S3-071
+// S3-071, D-44
 #[tokio::test]
 async fn server_cancels_turn_over_its_time_limit() {
     let script = ModelScript::new().on("", [ScriptStep::text("Wait "), ScriptStep::stall()]);
@@ -423,11 +423,14 @@ async fn server_cancels_turn_over_its_time_limit() {
         match &event.body {
             Body::TurnCancelRequested(asked) => {
                 assert_eq!(
-                    (asked.by.as_str(), asked.reason.as_str()),
-                    ("system", "turn_timeout")
+                    (asked.by.as_str(), asked.reason.as_str(), asked.code),
+                    ("system", "turn_timeout", CancelCode::IdleTimeout)
                 );
             }
-            Body::TurnCancelled(end) => assert_eq!(end.reason, "turn_timeout"),
+            Body::TurnCancelled(end) => {
+                let told = (end.reason.as_str(), end.code);
+                assert_eq!(told, ("turn_timeout", CancelCode::IdleTimeout));
+            }
             _ => {}
         }
     }

@@ -397,3 +397,27 @@ async fn head_has_no_body_and_missing_turn_is_a_problem() {
     );
     assert_eq!(missing.header("content-type"), "application/problem+json");
 }
+
+// S1-028, S1-090, S1-131, D-44, C-03
+#[tokio::test]
+async fn cancel_by_the_server_has_a_code_of_its_own() {
+    let options = ServerOptions::script(script()).set("turn", "timeout_ms", 400);
+    let fixture = ServerFixture::new(options).await;
+    for (version, terminal) in [("0.5", "cancelled"), ("0.4", "error")] {
+        let question = ChatSubmit::new("stall").version(version);
+        let (_, frames) = whole(&fixture.api, version, &question).await;
+        assert_eq!(last(&frames).event(), terminal);
+        assert_eq!(code(&frames), "IDLE_TIMEOUT");
+    }
+    let metrics = fixture.api.get("/metrics").await.expect("an answer").body;
+    let mut lines = metrics.lines();
+    let counted = lines.find(|line| {
+        line.starts_with("turnwire_stream_cancellation_total{")
+            && line.contains("code=\"IDLE_TIMEOUT\"")
+    });
+    assert!(
+        counted.is_some_and(|line| line.ends_with(" 2")),
+        "{counted:?}"
+    );
+    fixture.check_history().await;
+}

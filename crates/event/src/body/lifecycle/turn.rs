@@ -150,7 +150,9 @@ pub struct TurnCompleted {
     pub error: Option<TurnError>,
     /// The cause where the status alone is ambiguous: `limit_calls`, `limit_tokens` or `limit_cost` if
     /// the turn exceeded a budget, `server_restart` or `server_shutdown` if the server ended during the
-    /// turn, `unknown_agent` if the pack no longer has the agent of a worker.
+    /// turn, `unknown_agent` if the pack no longer has the agent of a worker, `upstream_unavailable`,
+    /// `upstream_incomplete` or `upstream_malformed` if the agent runs elsewhere and did not answer as
+    /// it should.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The message that was cut off, if any.
@@ -176,6 +178,12 @@ impl TurnCompleted {
             SERVER_SHUTDOWN = "server_shutdown",
             /// The pack no longer has the agent of a worker.
             UNKNOWN_AGENT = "unknown_agent",
+            /// The agent runs elsewhere, and could not be reached or refused the request.
+            UPSTREAM_UNAVAILABLE = "upstream_unavailable",
+            /// The agent runs elsewhere, and its answer broke off.
+            UPSTREAM_INCOMPLETE = "upstream_incomplete",
+            /// The agent runs elsewhere, and sent what is not an answer.
+            UPSTREAM_MALFORMED = "upstream_malformed",
         }
     }
 }
@@ -188,6 +196,29 @@ pub struct CancelRequested {
     pub by: String,
     /// The same as in the `turn.cancelled` that follows.
     pub reason: String,
+    /// The same as in the `turn.cancelled` that follows, also if the server crashes in between.
+    /// Absent in requests of older versions.
+    #[serde(default)]
+    pub code: CancelCode,
+}
+
+impl CancelRequested {
+    /// The requester of every cancel that no person and no client asked for.
+    pub const SYSTEM: &'static str = "system";
+
+    /// A request with the code of its trigger: time that ran out is the server's own decision.
+    pub fn new(by: &str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        let is_timeout = by == Self::SYSTEM && TurnCancelled::TIMEOUTS.contains(&&*reason);
+        Self {
+            by: by.to_owned(),
+            reason,
+            code: match is_timeout {
+                true => CancelCode::IdleTimeout,
+                false => CancelCode::RequestCancelled,
+            },
+        }
+    }
 }
 
 /// One line of the receipt: work that was running when the cancel arrived, and its outcome.
@@ -213,9 +244,9 @@ pub struct ReceiptLine {
 pub struct TurnCancelled {
     /// The requester's reason for the cancel, at most its first 200 characters, or `user_cancel`
     /// without one. The server's own are `interrupted` (by another turn), `client_disconnected`,
-    /// `turn_timeout`, `parent_cancelled` and `delegate_timeout`.
+    /// `turn_timeout`, `idle_timeout`, `upstream_cancelled`, `parent_cancelled` and
+    /// `delegate_timeout`.
     pub reason: String,
-    /// The class of the cancel.
     pub code: CancelCode,
     /// The work of the turn when the cancel arrived.
     pub phase: Phase,
@@ -229,6 +260,13 @@ pub struct TurnCancelled {
 pub const CANCEL_REASON_CHARS_MAX: usize = 200;
 
 impl TurnCancelled {
+    /// The reasons of cancels for which the server decided because of the time (D-44).
+    const TIMEOUTS: &'static [&'static str] = &[
+        Self::TURN_TIMEOUT,
+        Self::IDLE_TIMEOUT,
+        Self::DELEGATE_TIMEOUT,
+    ];
+
     server_texts! {
         /// Every [`reason`](Self::reason) that is not a requester's.
         REASONS {
@@ -240,6 +278,10 @@ impl TurnCancelled {
             CLIENT_DISCONNECTED = "client_disconnected",
             /// The turn took too long.
             TURN_TIMEOUT = "turn_timeout",
+            /// Nothing happened in the turn for too long.
+            IDLE_TIMEOUT = "idle_timeout",
+            /// The agent runs elsewhere, and says that it was stopped.
+            UPSTREAM_CANCELLED = "upstream_cancelled",
             /// The turn that delegates to the worker stops.
             PARENT_CANCELLED = "parent_cancelled",
             /// The worker took longer than its delegate tool allows.

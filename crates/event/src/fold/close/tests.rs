@@ -153,10 +153,7 @@ fn failed() -> CloseCause {
 
 fn cancelled() -> (OpenTurn, CloseCause) {
     let mut open = fan_out();
-    let request = CancelRequested {
-        by: "user".into(),
-        reason: "enough".into(),
-    };
+    let request = CancelRequested::new("user", "enough");
     let at = Position::persisted(Epoch(1), Seq(20));
     open.apply(
         at,
@@ -165,6 +162,7 @@ fn cancelled() -> (OpenTurn, CloseCause) {
         &Body::TurnCancelRequested(request),
     );
     let end = CloseCause::Cancelled {
+        code: CancelCode::RequestCancelled,
         stops: None,
         reason: "enough".into(),
         asked: time(100),
@@ -316,4 +314,79 @@ fn trace_is_emitted_exactly_once() {
     let ending = closing(&open, &failed(), &[], time(2));
     let kinds: Vec<_> = names(&ending).into_iter().map(|(name, _)| name).collect();
     assert_eq!(kinds, ["turn.completed"]);
+}
+
+// C-03, D-44
+#[test]
+fn code_of_the_terminal_is_that_of_the_request() {
+    for (by, reason, code, phase) in [
+        (
+            "system",
+            "turn_timeout",
+            CancelCode::IdleTimeout,
+            Phase::Llm,
+        ),
+        (
+            "system",
+            "idle_timeout",
+            CancelCode::IdleTimeout,
+            Phase::Idle,
+        ),
+        (
+            "system",
+            "delegate_timeout",
+            CancelCode::IdleTimeout,
+            Phase::Llm,
+        ),
+        (
+            "system",
+            "parent_cancelled",
+            CancelCode::RequestCancelled,
+            Phase::Llm,
+        ),
+        (
+            "system",
+            "client_disconnected",
+            CancelCode::RequestCancelled,
+            Phase::Llm,
+        ),
+        // The requester decides, not the text.
+        (
+            "user",
+            "idle_timeout",
+            CancelCode::RequestCancelled,
+            Phase::Llm,
+        ),
+    ] {
+        let request = CancelRequested::new(by, reason);
+        let end = CloseCause::Cancelled {
+            code: request.code,
+            stops: None,
+            reason: request.reason,
+            asked: time(100),
+        };
+        let mut open = OpenTurn::new(TurnId(Ulid(2)));
+        let call = Body::LlmCallStarted(CallStarted {
+            call_id: CallId(Ulid(9)),
+            model: "m".into(),
+            purpose: CallPurpose::Orchestrate,
+            attempt: 1,
+            first: true,
+        });
+        open.apply(
+            Position::persisted(Epoch(1), Seq(3)),
+            time(90),
+            &Actor::ORCHESTRATOR,
+            &call,
+        );
+        let ending = closing(&open, &end, &[], time(130));
+        let Some(Body::TurnCancelled(end)) = ending.last().map(|closing| &closing.body) else {
+            panic!("{ending:?}")
+        };
+        assert_eq!((end.code, end.phase), (code, phase), "{by} {reason}");
+    }
+    // Requests of older versions have no code.
+    let old: CancelRequested =
+        serde_json::from_str(r#"{"by":"system","reason":"turn_timeout"}"#).expect("JSON");
+    assert_eq!(old.code, CancelCode::RequestCancelled);
 }

@@ -146,10 +146,7 @@ fn approval_requested(id: ToolUseId) -> Body {
 }
 
 fn cancel_requested() -> Body {
-    Body::TurnCancelRequested(CancelRequested {
-        by: "user".into(),
-        reason: "user".into(),
-    })
+    Body::TurnCancelRequested(CancelRequested::new("user", "user"))
 }
 
 /// The turn after these events, the first at 10 ms, a millisecond apart.

@@ -234,10 +234,9 @@ fn long_script(session: SessionId, notes: u64) -> Vec<WriteStep> {
     let mut steps = script(session);
     for seq in 6..6 + notes {
         let body = match seq % 10 {
-            0 => Body::TurnCancelRequested(turnwire_event::body::turn::CancelRequested {
-                by: "user".into(),
-                reason: "x".into(),
-            }),
+            0 => Body::TurnCancelRequested(turnwire_event::body::turn::CancelRequested::new(
+                "user", "x",
+            )),
             _ => feedback(),
         };
         let event = Event {

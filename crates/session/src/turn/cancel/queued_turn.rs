@@ -2,8 +2,10 @@
 //! whatever runs.
 
 use turnwire_event::body::dispatch::DispatchTraced;
-use turnwire_event::body::turn::{BoundVersions, PartialMessage, TurnCancelled, TurnCompleted};
-use turnwire_event::code::{CancelCode, ErrorCode, Phase, TurnStatus};
+use turnwire_event::body::turn::{
+    BoundVersions, CancelRequested, PartialMessage, TurnCancelled, TurnCompleted,
+};
+use turnwire_event::code::{ErrorCode, Phase, TurnStatus};
 use turnwire_event::metric::TurnDimensions;
 use turnwire_event::{Actor, Body, Position, TokenUsage, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
@@ -14,18 +16,18 @@ use crate::metering::model_calls::CallsInFlight;
 use crate::metering::turn_metrics;
 use crate::turn::opening::{started_draft, user_message};
 
-/// Cancels a queued turn with the draft of its cancel request. Returns the position of its
+/// Cancels a queued turn with its cancel request and the draft of that event. Returns the position of its
 /// terminal.
 pub(crate) fn withdraw_queued(
     live: &LiveSession,
     slot: &mut TurnSlot,
     turn: TurnId,
-    request: EventDraft,
-    reason: String,
+    draft: EventDraft,
+    request: CancelRequested,
 ) -> Option<Position> {
     let end = Body::TurnCancelled(TurnCancelled {
-        reason,
-        code: CancelCode::RequestCancelled,
+        reason: request.reason,
+        code: request.code,
         phase: Phase::Queued,
         partial: PartialMessage {
             message_id: None,
@@ -34,7 +36,7 @@ pub(crate) fn withdraw_queued(
         },
         receipt: Vec::new(),
     });
-    end_queued(live, slot, turn, Some(request), end)
+    end_queued(live, slot, turn, Some(draft), end)
 }
 
 /// Fails a queued turn that cannot be started. Returns the position of its terminal.

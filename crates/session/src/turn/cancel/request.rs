@@ -61,11 +61,8 @@ pub(crate) fn request_cancel_locked(
         (None, Some(queued)) => queued.request.trace.clone().map(Arc::new),
         (None, None) => return CancelOutcome::NotRunning,
     };
-    let reason = truncate_reason(reason);
-    let body = Body::TurnCancelRequested(CancelRequested {
-        by: by.to_owned(),
-        reason: reason.clone(),
-    });
+    let request = CancelRequested::new(by, truncate_reason(reason));
+    let body = Body::TurnCancelRequested(request.clone());
     let actor = if by == "user" {
         Actor::USER
     } else {
@@ -74,7 +71,7 @@ pub(crate) fn request_cancel_locked(
     let mut draft = EventDraft::with_rows(Some(turn), actor, body);
     draft.trace = trace;
     let Some(running) = slot.running_turn(turn) else {
-        let withdrawn = withdraw_queued(live, slot, turn, draft, reason);
+        let withdrawn = withdraw_queued(live, slot, turn, draft, request);
         return withdrawn.map_or(CancelOutcome::NotRunning, CancelOutcome::Withdrawn);
     };
     // Before the request has its position: no end after it may be missing in the receipt.

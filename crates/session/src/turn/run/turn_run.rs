@@ -12,7 +12,8 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use turnwire_event::body::turn::{TurnCancelled, TurnCompleted};
+use turnwire_event::body::turn::{CancelRequested, TurnCancelled, TurnCompleted};
+use turnwire_event::code::CancelCode;
 use turnwire_event::port::{TurnContext, TurnOutcome, TurnWork};
 use turnwire_event::{Message, Position, TurnId, metric};
 
@@ -71,6 +72,9 @@ impl TurnRun {
         }
         let timeout = tokio::time::sleep(self.live.services.options.turn_timeout);
         tokio::pin!(timeout);
+        let (live, emitter) = (self.live.clone(), self.emitter.clone());
+        let idle = idle_window_over(live, self.turn, emitter);
+        tokio::pin!(idle);
         let mut timed_out = false;
         let outcome = loop {
             let Some(producer) = &mut self.producer else {
@@ -82,16 +86,37 @@ impl TurnRun {
                 result = producer => break Some(result),
                 () = &mut timeout, if !timed_out => {
                     timed_out = true;
-                    request_cancel(&self.live, self.turn, "system", TurnCancelled::TURN_TIMEOUT);
+                    request_cancel(&self.live, self.turn, CancelRequested::SYSTEM, TurnCancelled::TURN_TIMEOUT);
+                }
+                () = &mut idle, if !timed_out => {
+                    timed_out = true;
+                    request_cancel(&self.live, self.turn, CancelRequested::SYSTEM, TurnCancelled::IDLE_TIMEOUT);
                 }
             }
         };
+        if let Some(Ok(TurnOutcome {
+            cancelled: Some(code),
+            ..
+        })) = &outcome
+        {
+            self.cancel_for_producer(*code);
+        }
         self.emitter.seal();
         self.children.refuse_new();
         self.end(outcome).await;
         self.ended = true;
         self.live.presence.touch();
         self.live.start_next_turn();
+    }
+
+    /// Requests the cancel of a turn whose producer says that it did not end by itself. A cancel that
+    /// came first stays.
+    fn cancel_for_producer(&self, code: CancelCode) {
+        let reason = match code {
+            CancelCode::IdleTimeout => TurnCancelled::IDLE_TIMEOUT,
+            CancelCode::RequestCancelled => TurnCancelled::UPSTREAM_CANCELLED,
+        };
+        request_cancel(&self.live, self.turn, CancelRequested::SYSTEM, reason);
     }
 
     async fn end(&mut self, outcome: Option<Result<TurnOutcome, JoinError>>) {
@@ -161,6 +186,25 @@ impl TurnRun {
         };
         producer.abort();
         timeout_at(deadline, producer).await.is_ok()
+    }
+}
+
+/// Resolves when the turn has been idle for `turn.idle_ms`: it has emitted nothing, and nothing of it
+/// runs that has a time limit of its own.
+async fn idle_window_over(live: Arc<LiveSession>, turn: TurnId, emitter: Arc<TurnEmitter>) {
+    let window = live.services.options.turn_idle;
+    let mut idle_since = Instant::now();
+    loop {
+        tokio::time::sleep_until(idle_since + window).await;
+        let last_event = Instant::from_std(emitter.last_event_at());
+        if last_event > idle_since {
+            idle_since = last_event;
+            continue;
+        }
+        match live.open_turn(turn) {
+            Some(open) if open.has_timed_work() => idle_since = Instant::now(),
+            Some(_) | None => return,
+        }
     }
 }
 

@@ -78,6 +78,7 @@ pub fn request_approvals(turn: &TurnContext, count: u32) -> TurnOutcome {
         emit(turn, Body::ApprovalRequested(requested));
     }
     TurnOutcome {
+        cancelled: None,
         status: TurnStatus::Paused,
         error: None,
         reason: None,

@@ -50,6 +50,7 @@ pub use working::{
 };
 
 pub const OK: TurnOutcome = TurnOutcome {
+    cancelled: None,
     reason: None,
     status: TurnStatus::Ok,
     error: None,

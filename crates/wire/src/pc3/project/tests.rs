@@ -163,10 +163,7 @@ fn suppressed_internal_and_turnless_events_have_no_frame() {
     let mut lost = event(text_delta("hi"));
     lost.turn_id = None::<TurnId>;
     assert_eq!(project(&lost, V05, &mut out), FrameKinds::NONE);
-    let cancel_requested = CancelRequested {
-        by: "user".into(),
-        reason: "x".into(),
-    };
+    let cancel_requested = CancelRequested::new("user", "x");
     let cancel_requested = event(Body::TurnCancelRequested(cancel_requested));
     assert_eq!(project(&cancel_requested, V05, &mut out), FrameKinds::NONE);
     let noted = Body::SupportNoted(SupportNoted {

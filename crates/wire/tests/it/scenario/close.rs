@@ -39,14 +39,12 @@ impl LogBuilder {
 
     /// Cancels the turn and closes everything that is open, in order.
     pub(crate) fn cancel(&mut self, reason: &str) {
-        let cancel_requested = CancelRequested {
-            by: "user".into(),
-            reason: reason.into(),
-        };
+        let cancel_requested = CancelRequested::new("user", reason);
         self.emit(Actor::USER, Body::TurnCancelRequested(cancel_requested));
         let asked = self.events.last().expect("just emitted").timestamp;
         let reason = reason.to_owned();
         self.close(CloseCause::Cancelled {
+            code: CancelCode::RequestCancelled,
             stops: None,
             reason,
             asked,
@@ -55,10 +53,7 @@ impl LogBuilder {
 
     /// Cancels the turn for a technical reason: no data for too long, or it never ran.
     pub(crate) fn stop(&mut self, code: CancelCode, phase: Phase, reason: &str) {
-        let cancel_requested = CancelRequested {
-            by: "system".into(),
-            reason: reason.into(),
-        };
+        let cancel_requested = CancelRequested::new("system", reason);
         self.emit(Actor::SYSTEM, Body::TurnCancelRequested(cancel_requested));
         self.trace();
         let cancelled = TurnCancelled {

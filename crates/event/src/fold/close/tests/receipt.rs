@@ -32,6 +32,7 @@ fn tool_takes_its_worst_child_outcome() {
             child_tasks: wards,
         });
         let end = CloseCause::Cancelled {
+            code: CancelCode::RequestCancelled,
             reason,
             asked,
             stops,
@@ -109,6 +110,7 @@ fn every_worker_has_one_receipt_line() {
         },
     };
     let end = CloseCause::Cancelled {
+        code: CancelCode::RequestCancelled,
         reason,
         asked,
         stops: Some(StopSummary {

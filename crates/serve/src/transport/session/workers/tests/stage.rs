@@ -79,6 +79,7 @@ async fn act(turn: TurnContext, mut deeds: UnboundedReceiver<Deed>) -> TurnOutco
         deed(&turn);
     }
     TurnOutcome {
+        cancelled: None,
         status: TurnStatus::Ok,
         error: None,
         reason: None,
