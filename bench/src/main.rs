@@ -119,10 +119,17 @@ fn measure(args: &Args) -> io::Result<()> {
         false => &args.parts,
     };
     bench.prepare(parts)?;
-    let sections = parts
-        .iter()
-        .map(|part| part.run(&bench))
-        .collect::<io::Result<Vec<_>>>()?;
+    // A part that fails must not lose what the others have measured.
+    let (mut sections, mut failed) = (Vec::new(), Ok(()));
+    for part in parts {
+        match part.run(&bench) {
+            Ok(section) => sections.push(section),
+            Err(error) => {
+                eprintln!("bench: {part:?} failed: {error}");
+                failed = Err(error);
+            }
+        }
+    }
     let run = RunInfo {
         command: args.command(),
         rounds: bench.rounds,
@@ -130,6 +137,7 @@ fn measure(args: &Args) -> io::Result<()> {
     std::fs::remove_dir_all(&bench.data)?;
     let text = markdown(&run, &sections);
     print!("{text}");
+    failed?;
     if let Some(path) = args.out() {
         std::fs::write(path, text)?;
     }

@@ -90,6 +90,7 @@ async fn answer(sides: Arc<Mutex<mpsc::Receiver<TcpStream>>>, turn: TurnContext)
 
 fn outcome(status: TurnStatus) -> TurnOutcome {
     TurnOutcome {
+        cancelled: None,
         reason: None,
         status,
         error: (status == TurnStatus::Failed).then(|| TurnError::from(ErrorCode::InternalError)),

@@ -75,7 +75,11 @@ fn measure(bench: &BenchConfig, kind: Kind) -> io::Result<PairedResults<Outcome>
         bench.say(kind.title());
         if bench.scope == BenchScope::Both {
             let dir = bench.fresh_dir("idle")?;
-            let env = [("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX)];
+            let env = [
+                ("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX),
+                ("TURNWIRE_HTTP_CONNECTIONS_MAX", "20000"),
+                ("TURNWIRE_HTTP_CONNECTIONS_MAX_PER_OWNER", "10000"),
+            ];
             let server = bench.turnwire_server(&dir, &env)?;
             pair.turnwire.push(kind.load(bench, &server)?);
             drop(server);
