@@ -1,5 +1,5 @@
-//! Builds the demo pack into the binary: writes a list of its files, each as `include_str!`. Without
-//! the folder the list is empty.
+//! Builds the demo pack and the pack of `turnwire relay` into the binary: writes a list of the files of
+//! each, as `include_str!`. Without a folder its list is empty.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,34 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let manifest_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let packs = manifest_dir.join("../../packs");
-    let market = packs.join("market");
+    let mut lists = String::new();
+    for (name, folder) in [("MARKET", "market"), ("RELAY", "relay")] {
+        lists.push_str(&list(name, &packs.join(folder))?);
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    fs::write(out.join("packs.rs"), lists)?;
+    // The parent folder: a path that does not exist would make cargo rebuild every time.
+    println!("cargo:rerun-if-changed={}", packs.display());
+    println!("cargo:rerun-if-changed=build.rs");
+    Ok(())
+}
+
+/// The list of the files of one pack.
+fn list(name: &str, pack: &Path) -> io::Result<String> {
     let mut files = Vec::new();
-    if market.is_dir() {
-        walk(&market, &mut files)?;
+    if pack.is_dir() {
+        walk(pack, &mut files)?;
     }
     files.sort();
-    let mut list = String::from("static MARKET: &[(&str, &str)] = &[\n");
+    let mut list = format!("static {name}: &[(&str, &str)] = &[\n");
     for file in files {
-        let path = file.strip_prefix(&market).unwrap_or(&file);
+        let path = file.strip_prefix(pack).unwrap_or(&file);
         let path = path.to_string_lossy().replace('\\', "/");
         let file = file.canonicalize()?;
         let _ = writeln!(list, "    ({path:?}, include_str!({file:?})),");
     }
     list.push_str("];\n");
-    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
-    fs::write(out.join("market.rs"), list)?;
-    // The parent folder: a path that does not exist would make cargo rebuild every time.
-    println!("cargo:rerun-if-changed={}", packs.display());
-    println!("cargo:rerun-if-changed=build.rs");
-    Ok(())
+    Ok(list)
 }
 
 /// Collects the files below a folder, without hidden ones.

@@ -31,12 +31,15 @@ pub fn files() -> Vec<(String, Value)> {
         let frame = pc3::schema::frame(version);
         (format!("schema/wires/pc3-{version}.json"), frame)
     });
+    let relay = turnwire_relay::request_schema();
+    let of_relay = [("schema/relay/request.json".to_owned(), relay)];
     let of_packs = turnwire_pack::schema::generate().into_iter();
     let of_packs = of_packs.map(|(name, schema)| (format!("schema/pack/{name}.json"), schema));
     of_wires
         .into_iter()
         .chain(session)
         .chain(chat)
+        .chain(of_relay)
         .chain(of_packs)
         .collect()
 }

@@ -42,6 +42,9 @@ pub(crate) enum CliCommand {
     /// Run the Turnwire server.
     #[command(after_help = SERVE)]
     Serve(SettingArgs),
+    /// Run the server in front of an agent that runs elsewhere.
+    #[command(after_help = RELAY)]
+    Relay(RelayArgs),
     /// Chat with a running server, line by line.
     Chat(ChatArgs),
     /// Answer the approval requests of a paused turn.
@@ -87,6 +90,15 @@ Examples:
   turnwire serve --home ./data --script demo.yaml
   turnwire serve --pack assistant --record cassettes/today.jsonl
   TURNWIRE_LOG=debug turnwire serve";
+
+const RELAY: &str = "\
+Every turn is posted to the upstream, which answers with a stream of events; docs/relay.md describes
+both. Clients, the log, replay and stop are those of turnwire serve. A pack may name the upstream as
+${TURNWIRE_UPSTREAM}.
+
+Examples:
+  turnwire relay --upstream http://127.0.0.1:9000/turns
+  turnwire relay --upstream http://127.0.0.1:9000/turns --pack assistant";
 
 const CONFIG: &str = "\
 Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
@@ -169,6 +181,16 @@ pub(crate) struct SettingArgs {
     /// Write the log on stderr as JSON; TURNWIRE_LOG filters it [default: info]
     #[arg(long)]
     pub(crate) log_json: bool,
+}
+
+/// Run the server in front of an agent that runs elsewhere.
+#[derive(Debug, Args)]
+pub(crate) struct RelayArgs {
+    /// URL of the agent that answers
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: String,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
 }
 
 /// The server of a client command, and the owner in whose name it sends requests.

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
 fn run(command: CliCommand) -> Result<ExitCode> {
     match command {
         CliCommand::Serve(args) => serve::run(&args)?,
+        CliCommand::Relay(args) => serve::relay(&args)?,
         CliCommand::Tail(args) => block_on(tail::run(&args))?,
         CliCommand::Verify(args) => return block_on(verify::run(&args)),
         CliCommand::Usage(args) => block_on(usage::run(&args))?,

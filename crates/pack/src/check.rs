@@ -99,7 +99,8 @@ fn checked(
     let connectors = connector::check(source, &schemas, &servers.known_names, vars, findings);
     let agents = team::sub_agent_ids(&parsed.agents);
     let workers = team::worker_ids(&parsed.workers);
-    let statuses = status::check(&parsed.fragments, &agents, &verticals(&parsed), findings);
+    let emitters = team::status_emitters(&parsed, &agents);
+    let statuses = status::check(&parsed.fragments, &emitters, &verticals(&parsed), findings);
     let context = ToolContext {
         connectors: &connectors,
         statuses: &statuses.known_names,
@@ -134,7 +135,7 @@ fn checked(
         locales: texts.locales,
         models,
     };
-    let agents = check_agents(&parsed, &parts, (&agents, &workers), findings)?;
+    let agents = check_agents(&parsed, &parts, (&agents, &workers), vars, findings)?;
     check_flags(&parsed, &parts, &agents, findings);
     Some(assemble(files, parsed, parts, agents))
 }
@@ -230,6 +231,7 @@ fn check_agents(
     parsed: &ParsedPack,
     parts: &PackParts,
     (agents, workers): (&KnownNames, &KnownNames),
+    vars: &dyn Fn(&str) -> Option<String>,
     findings: &mut Findings,
 ) -> Option<AgentParts> {
     let context = DefinitionContext {
@@ -238,6 +240,7 @@ fn check_agents(
         prompts: &KnownNames::complete(parsed.prompts.iter().map(|prompt| &prompt.name)),
         tools: &parts.tools.known_names,
         servers: &parts.servers.known_names,
+        vars,
     };
     let orchestrator = parsed.orchestrator.as_ref().map(|source| {
         let mut report = FileReport::new("orchestrator.yaml", findings);

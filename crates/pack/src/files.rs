@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::text::digest::Digest;
 
-include!(concat!(env!("OUT_DIR"), "/market.rs"));
+include!(concat!(env!("OUT_DIR"), "/packs.rs"));
 
 /// The maximum number of files: far more than the largest pack has, so that a wrong folder is noticed
 /// at once.
@@ -114,6 +114,11 @@ impl PackFiles {
     /// The demo pack, built into the binary.
     pub fn market() -> Self {
         Self::from_pairs(MARKET.iter().copied())
+    }
+
+    /// The pack whose only agent is the upstream in `TURNWIRE_UPSTREAM`, built into the binary.
+    pub fn relay() -> Self {
+        Self::from_pairs(RELAY.iter().copied())
     }
 
     /// A small complete pack to start from; `name` is its name.

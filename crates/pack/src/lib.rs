@@ -28,6 +28,7 @@ pub use pack::price::{ModelPrice, PriceTable};
 pub use pack::provider::{
     ApiKeySource, DialectName, ParamsDef, ProviderDef, RetriesDef, TimeoutsDef,
 };
+pub use pack::relay::{RelayDef, RelayDialect};
 pub use pack::routing::{ModelChoice, RoutingCondition, RoutingPolicy, RoutingRule};
 pub use pack::status::{RegisteredStatus, StatusLifecycle, StatusRegistry};
 pub use pack::tool::{

@@ -1,12 +1,13 @@
 //! A checked pack: every name in it refers to something that exists.
 
 pub(crate) mod flag;
+pub(crate) mod provider;
+pub(crate) mod relay;
 pub(crate) mod agent;
 pub(crate) mod status;
 pub(crate) mod tool;
 pub(crate) mod locale;
 pub(crate) mod overrides;
-pub(crate) mod provider;
 pub(crate) mod routing;
 pub(crate) mod price;
 pub(crate) mod model_use;
@@ -22,6 +23,7 @@ use crate::pack::model_use::ModelUse;
 use crate::pack::overrides::RenderOverride;
 use crate::pack::price::PriceTable;
 use crate::pack::provider::ProviderDef;
+use crate::pack::relay::RelayDef;
 use crate::pack::routing::RoutingPolicy;
 use crate::pack::status::StatusRegistry;
 use crate::pack::tool::{DataService, Enricher, McpServer, SERVER_PREFIX, ToolDef, ToolKind};
@@ -230,6 +232,12 @@ impl Pack {
         names
             .filter_map(|name| Some((name, self.providers.get(name)?)))
             .collect()
+    }
+
+    /// The agents that run elsewhere.
+    pub fn relays(&self) -> impl Iterator<Item = (&AgentDefinition, &RelayDef)> {
+        let agents = self.all_agents();
+        agents.filter_map(|agent| Some((agent, agent.relay.as_ref()?)))
     }
 
     fn all_agents(&self) -> impl Iterator<Item = &AgentDefinition> {

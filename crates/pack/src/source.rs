@@ -5,6 +5,7 @@
 
 pub(crate) mod form;
 pub(crate) mod manifest;
+pub(crate) mod relay;
 pub(crate) mod agent;
 pub(crate) mod status;
 pub(crate) mod connector;

@@ -41,7 +41,7 @@ use turnwire_tool::{OrphanReaper, ProgramRunner, Toolbox};
 use crate::access::cors::CorsPolicy;
 use crate::config::ServerConfig;
 use crate::host::{
-    self, BundledService, PackHost, PackLoadError, ServerVariables, SingleAgentHost,
+    self, BundledService, PackHost, PackLoadError, PackSource, ServerVariables, SingleAgentHost,
 };
 use crate::listen;
 use crate::metrics::MetricsHandle;
@@ -92,6 +92,9 @@ pub struct App {
     writer: Arc<LogWriter>,
 }
 
+/// The variable by which a pack names the upstream of `relay.upstream`.
+const UPSTREAM_VARIABLE: &str = "TURNWIRE_UPSTREAM";
+
 /// How long connections may take to close when the server stops.
 const GOODBYES: Duration = Duration::from_secs(3);
 
@@ -116,8 +119,16 @@ pub fn agent(script: Option<&Path>) -> Result<Arc<dyn TurnProducer>, RunError> {
 /// The [`PackHost`] of the pack that the settings name, or of the built-in one.
 pub async fn host(
     config: &ServerConfig,
-    variables: ServerVariables,
+    mut variables: ServerVariables,
 ) -> Result<Arc<PackHost>, RunError> {
+    let source = match (&config.pack.dir, &config.relay.upstream) {
+        (Some(dir), _) => PackSource::Folder(dir.clone()),
+        (None, Some(_)) => PackSource::Relay,
+        (None, None) => PackSource::Demo,
+    };
+    if let Some(upstream) = &config.relay.upstream {
+        variables = variables.with(UPSTREAM_VARIABLE, upstream);
+    }
     let script = config
         .script
         .file
@@ -128,6 +139,7 @@ pub async fn host(
         mcp_call_limits: options::mcp_call_limits(config),
         service_call_limits: options::service_call_limits(config),
         bounds: options::bounds(config)?,
+        upstream_limits: options::upstream(config),
         clock: Arc::new(SystemClock),
         id_generator: Arc::new(SystemIdGenerator),
         dialer: Arc::new(Dialer::new(turnwire_dial::DialerOptions {
@@ -143,7 +155,7 @@ pub async fn host(
             .with_folder_limits(options::folder_limits(config)),
         ),
     };
-    Ok(PackHost::open(config.pack.dir.clone(), variables, script, resources).await?)
+    Ok(PackHost::open(source, variables, script, resources).await?)
 }
 
 impl App {
@@ -311,7 +323,8 @@ pub fn run(mut config: ServerConfig, services: &[BundledService]) -> Result<(), 
             path: config.home.display().to_string(),
             cause: error.to_string(),
         })?;
-        let app = if config.pack.dir.is_none() && config.script.file.is_some() {
+        let has_pack = config.pack.dir.is_some() || config.relay.upstream.is_some();
+        let app = if !has_pack && config.script.file.is_some() {
             let producer = agent(config.script.file.as_deref())?;
             App::start(config, producer).await?
         } else {

@@ -17,12 +17,13 @@ pub mod store;
 pub mod script;
 pub mod pack;
 pub mod model;
-pub mod dial;
+pub mod outbound;
 pub mod tool;
 pub mod log;
 
 use std::path::{Path, PathBuf};
 
+pub use outbound::{dial, relay};
 use setting::file;
 pub use setting::origin::{ConfigError, SettingOrigin};
 pub use setting::section::EffectiveSetting;
@@ -80,6 +81,8 @@ sections! {
     model: Model,
     /// Hosts that the server may call.
     dial: Dial,
+    /// Agents that run elsewhere.
+    relay: Relay,
     tool: Tool,
     /// The server's own log.
     log: Log,

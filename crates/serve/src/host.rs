@@ -9,9 +9,11 @@
 
 mod variables;
 mod look;
+mod agent_file;
 mod keys;
 mod programs;
 mod models;
+mod relays;
 mod online;
 mod judge;
 mod tools;
@@ -27,15 +29,17 @@ use tokio::sync::watch as news;
 use turnwire_agent::{StandaloneAgent, TurnFactory};
 use turnwire_dial::Dialer;
 use turnwire_event::metric::SubAgentVerticals;
-use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer};
+use turnwire_event::port::{BoundTurn, HistoryBudget, TurnInput, TurnProducer, TurnWork};
 use turnwire_event::{Clock, IdGenerator, Owner, metric};
 use turnwire_fair::FairLimits;
 use turnwire_model::{ModelRouter, ModelScript, ProviderTable, ScriptedProvider};
 use turnwire_pack::{FindingLevel, FlagCohort, Pack, PackFiles, PackFinding, PackReadError};
+use turnwire_relay::UpstreamLimits;
 use turnwire_render::RenderPolicies;
 use turnwire_tool::{McpServers, OrphanReaper, ProgramRunner, Secrets};
 
 use look::FileFingerprint;
+use relays::RelayedAgents;
 
 pub use judge::judge;
 pub use models::ProviderLimits;
@@ -81,6 +85,8 @@ pub struct HostResources {
     pub service_call_limits: FairLimits,
     /// The limits of remote model providers.
     pub bounds: ProviderLimits,
+    /// The limits of upstreams, unless the pack sets others.
+    pub upstream_limits: UpstreamLimits,
 }
 
 /// A pack with all parts that answer turns.
@@ -89,6 +95,7 @@ struct LoadedPack {
     routing: Arc<ModelRouter>,
     factory: TurnFactory,
     policies: RenderPolicies,
+    relayed: RelayedAgents,
 }
 
 /// A pack without mistakes, and the parts that are made of it without waiting.
@@ -102,11 +109,20 @@ struct CheckedPack {
     secrets: Secrets,
 }
 
+/// Where a pack is.
+#[derive(Clone, Debug)]
+pub enum PackSource {
+    Folder(PathBuf),
+    /// The demo pack of the binary, which never changes.
+    Demo,
+    /// The pack of the binary whose only agent is the upstream in `TURNWIRE_UPSTREAM`.
+    Relay,
+}
+
 /// The [`TurnProducer`] of a pack.
 pub struct PackHost {
     loaded: ArcSwap<LoadedPack>,
-    /// The folder of the pack; `None` for the built-in one, which never changes.
-    dir: Option<PathBuf>,
+    source: PackSource,
     variables: ServerVariables,
     /// Replaces every model of the pack.
     script: Option<ScriptedProvider>,
@@ -121,25 +137,25 @@ pub struct PackHost {
 }
 
 impl PackHost {
-    /// Loads the pack in `dir`, or the built-in one, and starts its MCP servers.
+    /// Loads the pack and starts its MCP servers.
     pub async fn open(
-        dir: Option<PathBuf>,
+        source: PackSource,
         variables: ServerVariables,
         script: Option<ModelScript>,
         resources: HostResources,
     ) -> Result<Arc<Self>, PackLoadError> {
-        let files = read(dir.as_ref())?;
+        let files = read(&source)?;
         let percent = resources.bounds.script_pace_percent;
         let script = script.map(|script| ScriptedProvider::new(script).paced(percent));
         let servers = McpServers::new(resources.dialer.clone(), resources.runner.clone())
             .with_call_limits(resources.mcp_call_limits);
         let draft = draft(&files, &variables, script.as_ref(), &resources)?;
-        let loaded = load(draft, &resources, &servers).await?;
+        let loaded = load(draft, &variables, &resources, &servers).await?;
         let (policy, _) = news::channel(loaded.routing.version().to_owned());
         Ok(Arc::new(Self {
             policy,
             loaded: ArcSwap::from_pointee(loaded),
-            dir,
+            source,
             variables,
             script,
             wanted: Mutex::default(),
@@ -177,7 +193,7 @@ impl PackHost {
     ) -> Result<bool, PackLoadError> {
         let host = self.clone();
         let read = tokio::task::spawn_blocking(move || {
-            let files = read(host.dir.as_ref())?;
+            let files = read(&host.source)?;
             if !changed(&host, &files) {
                 return Ok(None);
             }
@@ -197,7 +213,7 @@ impl PackHost {
         let Some(draft) = read.await.unwrap_or(Ok(None))? else {
             return Ok(false);
         };
-        let loaded = load(draft, &self.resources, &self.servers).await?;
+        let loaded = load(draft, &self.variables, &self.resources, &self.servers).await?;
         self.take(loaded);
         Ok(true)
     }
@@ -274,20 +290,33 @@ impl PackHost {
 
 impl TurnProducer for PackHost {
     fn history(&self) -> HistoryBudget {
-        self.loaded.load().factory.history()
+        let loaded = self.loaded.load();
+        loaded.relayed.history(loaded.factory.history())
     }
 
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         let loaded = self.loaded.load();
         let cohort = loaded.checked.pack.cohort(input.owner.principal.as_str());
-        let assembly = loaded.factory.bind(input, &cohort);
+        let (versions, history, work) = match loaded.relayed.of(input) {
+            Some(turns) => {
+                let versions = loaded.checked.pack.versions(&cohort);
+                let history = turns.history();
+                let work: TurnWork =
+                    Box::new(move |turn| Box::pin(async move { turns.answer(turn).await }));
+                (versions, history, work)
+            }
+            None => {
+                let assembly = loaded.factory.bind(input, &cohort);
+                (assembly.versions, assembly.history, assembly.work)
+            }
+        };
         BoundTurn {
             experiment_arm: loaded.checked.pack.experiment_arm(&cohort),
             verticals: loaded.factory.verticals(),
-            versions: assembly.versions,
-            history: assembly.history,
+            versions,
+            history,
             gate: loaded.policies.gate(&cohort, &input.locale, &input.dm_type),
-            work: assembly.work,
+            work,
         }
     }
 }
@@ -313,8 +342,12 @@ impl TurnProducer for SingleAgentHost {
     }
 }
 
-fn read(dir: Option<&PathBuf>) -> Result<PackFiles, PackReadError> {
-    dir.map_or_else(|| Ok(PackFiles::market()), |dir| PackFiles::read(dir))
+fn read(source: &PackSource) -> Result<PackFiles, PackReadError> {
+    match source {
+        PackSource::Folder(dir) => PackFiles::read(dir),
+        PackSource::Demo => Ok(PackFiles::market()),
+        PackSource::Relay => Ok(PackFiles::relay()),
+    }
 }
 
 fn draft(
@@ -368,6 +401,7 @@ fn draft(
 /// Creates the parts of a [`LoadedPack`] and starts its MCP servers.
 async fn load(
     draft: CheckedPack,
+    variables: &ServerVariables,
     resources: &HostResources,
     servers: &McpServers,
 ) -> Result<LoadedPack, PackLoadError> {
@@ -380,6 +414,7 @@ async fn load(
         .routing(routing.clone())
         .retries(resources.bounds.retries);
     Ok(LoadedPack {
+        relayed: RelayedAgents::new(pack, variables, resources)?,
         routing,
         policies: RenderPolicies::new(pack.clone()),
         factory,

@@ -160,7 +160,7 @@ fn lock(state: &Mutex<SiteState>) -> MutexGuard<'_, SiteState> {
 
 /// Serves one request of one connection.
 async fn serve(mut socket: TcpStream, state: &Mutex<SiteState>) {
-    let Some((head, body)) = request(&mut socket).await else {
+    let Some((head, body)) = read_request(&mut socket).await else {
         return;
     };
     let line = head.lines().next().unwrap_or_default().to_owned();
@@ -204,7 +204,7 @@ async fn serve(mut socket: TcpStream, state: &Mutex<SiteState>) {
 }
 
 /// Head and body of a request; `None` if the connection ends before.
-async fn request(socket: &mut TcpStream) -> Option<(String, String)> {
+pub(crate) async fn read_request(socket: &mut TcpStream) -> Option<(String, String)> {
     let mut seen = Vec::new();
     while seen.len() < REQUEST_BYTES_MAX {
         let text = String::from_utf8_lossy(&seen).into_owned();

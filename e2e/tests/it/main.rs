@@ -12,6 +12,7 @@ mod mcp;
 mod models;
 mod parsers;
 mod process;
+mod relay;
 mod server;
 mod session;
 mod store;

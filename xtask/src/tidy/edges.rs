@@ -14,12 +14,12 @@ const PREFIX: &str = "turnwire-";
 type Row = (&'static str, &'static [&'static str]);
 
 const LEFT_OF_SERVE: &[&str] = &[
-    "event", "fair", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub",
-    "session", "wire",
+    "event", "fair", "pack", "dial", "model", "tool", "plan", "relay", "agent", "render", "log",
+    "hub", "session", "wire",
 ];
 const ANYTHING: &[&str] = &[
-    "event", "fair", "pack", "dial", "model", "tool", "plan", "agent", "render", "log", "hub",
-    "session", "wire", "serve", "client", "testkit",
+    "event", "fair", "pack", "dial", "model", "tool", "plan", "relay", "agent", "render", "log",
+    "hub", "session", "wire", "serve", "client", "testkit",
 ];
 
 /// The crates from left to right, each with what it may import.
@@ -31,6 +31,7 @@ const ROWS: &[Row] = &[
     ("model", &["event", "pack", "dial"]),
     ("tool", &["event", "fair", "pack", "dial"]),
     ("plan", &["event"]),
+    ("relay", &["event", "dial"]),
     ("agent", &["event", "pack", "model", "tool", "plan"]),
     ("render", &["event", "pack"]),
     ("log", &["event"]),
@@ -47,7 +48,7 @@ const ROWS: &[Row] = &[
             "event", "pack", "tool", "log", "session", "wire", "serve", "client", "demo",
         ],
     ),
-    ("schemagen", &["event", "pack", "wire"]),
+    ("schemagen", &["event", "pack", "relay", "wire"]),
     ("xtask", &[]),
     ("e2e", ANYTHING),
     ("bench", ANYTHING),

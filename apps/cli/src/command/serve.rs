@@ -1,13 +1,14 @@
-//! `turnwire serve`: loads the settings, starts the log output, and runs the server.
+//! `turnwire serve` and `turnwire relay`: loads the settings, starts the log output, and runs the server.
 
 use anyhow::{Context as _, Result};
 use tracing_subscriber::EnvFilter;
 use turnwire_serve::app;
+use turnwire_serve::config::ServerConfig;
 use turnwire_serve::config::log::{Log, LogFormat};
 use turnwire_serve::host::BundledService;
 use turnwire_tool::guard;
 
-use crate::args::SettingArgs;
+use crate::args::{RelayArgs, SettingArgs};
 use crate::command::settings;
 use crate::terminal::color::ColorMode;
 
@@ -19,9 +20,18 @@ const DEMO: BundledService = BundledService {
 
 /// Runs the server until a signal ends it.
 pub(crate) fn run(args: &SettingArgs) -> Result<()> {
+    serve(|| settings::load(args))
+}
+
+/// Runs the server in front of an upstream.
+pub(crate) fn relay(args: &RelayArgs) -> Result<()> {
+    serve(|| settings::load_with_upstream(&args.settings, Some(&args.upstream)))
+}
+
+fn serve(load: impl FnOnce() -> Result<ServerConfig>) -> Result<()> {
     // First: the environment has keys, which the programs of tools must not read from this process.
     guard::deny_inspection().context("the environment cannot be hidden from programs")?;
-    let config = settings::load(args)?;
+    let config = load()?;
     write_log(&config.log)?;
     Ok(app::run(config, &[DEMO])?)
 }

@@ -12,6 +12,14 @@ use crate::terminal::output::print;
 /// Loads the effective settings: from the flags in `args`, then the environment, then the config
 /// file, then the defaults.
 pub(crate) fn load(args: &SettingArgs) -> Result<config::ServerConfig> {
+    load_with_upstream(args, None)
+}
+
+/// [`load`] with the upstream of `turnwire relay`.
+pub(crate) fn load_with_upstream(
+    args: &SettingArgs,
+    upstream: Option<&str>,
+) -> Result<config::ServerConfig> {
     let path_text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let log_format = args.log_json.then(|| "json".to_owned());
     let flags = [
@@ -21,6 +29,7 @@ pub(crate) fn load(args: &SettingArgs) -> Result<config::ServerConfig> {
         ("--record", "model.record", path_text(&args.record)),
         ("--wire-version", "wire.version", args.wire_version.clone()),
         ("--log-json", "log.format", log_format),
+        ("--upstream", "relay.upstream", upstream.map(str::to_owned)),
     ];
     let given_flag = |(name, key, value): (_, _, Option<String>)| {
         value.map(|value| SettingFlag { name, key, value })

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::flag::FlagCohort;
+use super::relay::RelayDef;
 
 /// The name of the orchestrator in tools and rules, whatever its id.
 pub(crate) const ORCHESTRATOR_ID: &str = "orchestrator";
@@ -104,4 +105,6 @@ pub struct AgentDefinition {
     pub history: HistoryLimits,
     /// Words that may not appear in the agent's text.
     pub deny_words: Vec<String>,
+    /// Where the agent runs, if not in this process: then it has no model, prompt and tools here.
+    pub relay: Option<RelayDef>,
 }

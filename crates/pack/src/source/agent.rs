@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use super::form::ShortOrLong;
 #[cfg(feature = "schema")]
 use super::form::{ID_PATTERN, NOT_BLANK};
+use super::relay::RelaySource;
 #[cfg(feature = "schema")]
 use crate::pack::agent::OnCancel;
 use crate::yaml::Located;
@@ -19,8 +20,11 @@ pub(crate) struct CommonFields<'a> {
     pub(crate) description: &'a Option<Located<String>>,
     pub(crate) model: Option<&'a Located<String>>,
     pub(crate) prompt_blocks: &'a [Located<ShortOrLong<String, PromptBlockSource>>],
+    /// True if the file has the field.
+    pub(crate) has_prompt_blocks: bool,
     pub(crate) tools: &'a [Located<String>],
-    pub(crate) history: Option<&'a HistorySource>,
+    pub(crate) history: Option<&'a Located<HistorySource>>,
+    pub(crate) relay: Option<&'a Located<RelaySource>>,
 }
 
 /// Defines the shape of an agent's file: the word for its kind, and the fields besides the
@@ -53,14 +57,17 @@ macro_rules! agent_source {
             /// A name of `models` in pack.yaml, or `provider:model`. The default is `default`.
             pub(crate) model: Option<Located<String>>,
             /// The prompt: names of files in `prompts/`, without `.md`, or `{id, flag}`.
-            #[cfg_attr(feature = "schema", schemars(required, length(min = 1)))]
+            #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
             pub(crate) prompt_blocks: Option<Vec<Located<ShortOrLong<String, PromptBlockSource>>>>,
             /// Tools of tools.yaml that the agent may call; `mcp:<server>` for all tools of a
             /// server.
             #[serde(default)]
             pub(crate) tools: Vec<Located<String>>,
             /// How much of the conversation the agent sees.
-            pub(crate) history: Option<HistorySource>,
+            pub(crate) history: Option<Located<HistorySource>>,
+            /// Where the agent runs, if not in the server's process. Then it has no `model`,
+            /// `prompt_blocks`, `tools` and `history`.
+            pub(crate) relay: Option<Located<RelaySource>>,
             $($(#[$meta])* pub(crate) $field: $type,)*
             $(
                 $(#[$refused_doc])*
@@ -78,8 +85,10 @@ macro_rules! agent_source {
                     description: &self.description,
                     model: self.model.as_ref(),
                     prompt_blocks: self.prompt_blocks.as_deref().unwrap_or_default(),
+                    has_prompt_blocks: self.prompt_blocks.is_some(),
                     tools: &self.tools,
                     history: self.history.as_ref(),
+                    relay: self.relay.as_ref(),
                 }
             }
         }

@@ -8,6 +8,7 @@ use turnwire_fair::FairLimits;
 use turnwire_log::sqlite;
 use turnwire_model::cassette::{CassetteWriter, CassetteWriterError};
 use turnwire_model::{CallTimeouts, ModelResponseLimits};
+use turnwire_relay::UpstreamLimits;
 use turnwire_tool::runner::FolderLimits;
 
 use crate::config::store::DurabilitySetting;
@@ -44,6 +45,17 @@ pub(super) fn bounds(config: &ServerConfig) -> Result<host::ProviderLimits, Cass
         pace: f64::from(model.cassette_pace_percent) / 100.0,
         script_pace_percent: model.script_pace_percent,
     })
+}
+
+/// The limits of upstreams.
+pub(super) fn upstream(config: &ServerConfig) -> UpstreamLimits {
+    let (relay, ms) = (&config.relay, Duration::from_millis);
+    UpstreamLimits {
+        connect: ms(relay.connect_ms),
+        idle: ms(relay.idle_ms),
+        event_bytes_max: relay.event_bytes_max,
+        stream_bytes_max: relay.stream_bytes_max,
+    }
 }
 
 /// The limits of concurrent programs.
@@ -106,6 +118,7 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
     let killed_ms = config.tool.grace_ms + KILLED_MS;
     turnwire_session::Options {
         turn_timeout: ms(config.turn.timeout_ms),
+        turn_idle: ms(config.turn.idle_ms),
         stop_wait: ms(config.turn.stop_wait_ms.max(killed_ms)),
         running_max: config.turn.running_max,
         running_max_per_owner: owner_share(

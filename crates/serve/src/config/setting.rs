@@ -8,4 +8,4 @@ pub(super) mod section;
 pub(super) mod file;
 
 pub(super) use section::section;
-pub(super) use value::{choice, list, loopback, non_empty, number, optional_path};
+pub(super) use value::{choice, list, loopback, non_empty, number, optional_path, optional_text};

@@ -10,6 +10,10 @@ section! {
         /// Time limit of a turn, after which it is cancelled (D-44): longer than any answer a
         /// person waits for.
         timeout_ms: u64 = "600000", number(10..=86_400_000);
+        /// Maximum time in which nothing of a turn happens: no event, and no model call, tool,
+        /// sub-agent or worker that has a time limit of its own. Then the turn is cancelled with
+        /// `IDLE_TIMEOUT` (D-13): longer than any step of the server itself takes.
+        idle_ms: u64 = "120000", number(10..=86_400_000);
         /// How long the end of a turn waits for processes and workers that are being stopped: the
         /// 5 s grace of a process, and the time to kill it. Never less than `tool.grace_ms` plus
         /// 2 s; for workers 2 s more per allowed level below.

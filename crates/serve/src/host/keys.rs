@@ -1,21 +1,22 @@
-//! API keys of providers: reading them where the pack says, and the findings about missing ones. No
+//! API keys of providers and upstreams: reading them where the pack says, and the findings about missing ones. No
 //! message contains a key.
 
 use std::path::{Path, PathBuf};
 
 use turnwire_model::{ApiKey, ApiKeyError};
-use turnwire_pack::{ApiKeySource, Pack, PackFiles, PackFinding, ProviderDef};
+use turnwire_pack::{ApiKeySource, Pack, PackFiles, PackFinding};
 use turnwire_tool::{SecretCollector, Secrets};
 
 use super::ServerVariables;
+use super::agent_file::agent_file;
 use super::look::FileFingerprint;
 
-/// The [`ApiKey`] of a provider; `None` if the provider needs none.
+/// The [`ApiKey`] of a provider or an upstream; `None` if it needs none.
 pub(super) fn key(
-    provider: &ProviderDef,
+    source: &ApiKeySource,
     variables: &ServerVariables,
 ) -> Result<Option<ApiKey>, ApiKeyError> {
-    match &provider.key {
+    match source {
         ApiKeySource::None => Ok(None),
         ApiKeySource::File(path) => ApiKey::from_file(Path::new(path)).map(Some),
         ApiKeySource::Variables(names) => {
@@ -35,21 +36,21 @@ pub(super) fn known(pack: &Pack, variables: &ServerVariables) -> Secrets {
     for (name, value) in variables.iter() {
         keys.add_variable(name, value);
     }
-    for provider in pack.used_providers().into_values() {
-        // A key that cannot be read is reported where its provider is created.
-        if let Ok(Some(key)) = key(provider, variables) {
+    for source in sources(pack) {
+        // A key that cannot be read is reported where its provider or upstream is created.
+        if let Ok(Some(key)) = key(source, variables) {
             keys.add_value(key.expose());
         }
     }
     keys.build()
 }
 
-/// An error for every used provider without a key, at the position of its key in the pack, or of its
-/// first use if the provider is built in.
+/// An error for every used provider and every upstream without its key, at the position of the key in
+/// the pack, or of the first use of a provider that is built in.
 pub(super) fn missing(pack: &Pack, variables: &ServerVariables) -> Vec<PackFinding> {
     let mut findings = Vec::new();
     for (name, provider) in pack.used_providers() {
-        let Err(none) = key(provider, variables) else {
+        let Err(none) = key(&provider.key, variables) else {
             continue;
         };
         let position = pack.key_positions.get(name);
@@ -62,7 +63,23 @@ pub(super) fn missing(pack: &Pack, variables: &ServerVariables) -> Vec<PackFindi
         finding.instead = cure(&provider.key, &none);
         findings.push(finding);
     }
+    for (agent, relay) in pack.relays() {
+        if let Err(none) = key(&relay.key, variables) {
+            let (line, column) = relay.position;
+            let message = format!("the upstream of `{}`: {none}", agent.id);
+            let mut finding = PackFinding::error(agent_file(agent), line, column, message);
+            finding.instead = cure(&relay.key, &none);
+            findings.push(finding);
+        }
+    }
     findings
+}
+
+/// Where the keys of the used providers and of all upstreams are.
+fn sources(pack: &Pack) -> impl Iterator<Item = &ApiKeySource> {
+    let providers = pack.used_providers().into_values();
+    let providers = providers.map(|provider| &provider.key);
+    providers.chain(pack.relays().map(|(_, relay)| &relay.key))
 }
 
 fn cure(key: &ApiKeySource, none: &ApiKeyError) -> Option<String> {
@@ -78,10 +95,9 @@ fn cure(key: &ApiKeySource, none: &ApiKeyError) -> Option<String> {
     }
 }
 
-/// The key files of the used providers.
+/// The key files of the used providers and of the upstreams.
 pub(super) fn files(pack: &Pack) -> Vec<PathBuf> {
-    let used = pack.used_providers().into_values();
-    let files = used.filter_map(|provider| match &provider.key {
+    let files = sources(pack).filter_map(|source| match source {
         ApiKeySource::File(path) => Some(PathBuf::from(path)),
         ApiKeySource::None | ApiKeySource::Variables(_) => None,
     });

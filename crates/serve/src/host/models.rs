@@ -70,7 +70,7 @@ pub(super) fn models(
     }
     let dialer = dialer(used.values(), bounds)?;
     for (name, provider) in used {
-        let key = key(provider, variables).map_err(|none| wrong(name, none))?;
+        let key = key(&provider.key, variables).map_err(|none| wrong(name, none))?;
         let named = (name, provider);
         let remote = remote(named, key.as_ref(), dialer.clone(), prices.clone(), bounds)?;
         set = set.with(name, Arc::new(remote));

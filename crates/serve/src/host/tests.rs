@@ -42,6 +42,12 @@ fn resources() -> HostResources {
             pace: 1.0,
             script_pace_percent: 0,
         },
+        upstream_limits: UpstreamLimits {
+            connect: std::time::Duration::from_secs(5),
+            idle: std::time::Duration::from_secs(60),
+            event_bytes_max: 1 << 20,
+            stream_bytes_max: 1 << 26,
+        },
     }
 }
 
@@ -78,7 +84,13 @@ fn input() -> TurnInput {
 
 async fn open(dir: &Path) -> Result<Arc<PackHost>, PackLoadError> {
     let variables = ServerVariables::default();
-    PackHost::open(Some(dir.to_owned()), variables, None, resources()).await
+    PackHost::open(
+        PackSource::Folder(dir.to_owned()),
+        variables,
+        None,
+        resources(),
+    )
+    .await
 }
 
 // S2-001
@@ -174,7 +186,7 @@ async fn scripted_model_without_script_is_reported() {
     std::fs::remove_file(folder.path().join("scripts/small.yaml")).expect("removed");
     assert!(open(folder.path()).await.is_err());
     let script = Some(ModelScript::builtin());
-    let dir = Some(folder.path().to_owned());
+    let dir = PackSource::Folder(folder.path().to_owned());
     assert!(
         PackHost::open(dir, ServerVariables::default(), script, resources())
             .await

@@ -62,6 +62,13 @@ impl ServerVariables {
         self
     }
 
+    /// Sets `name` to `value`, whatever it was.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.values.insert(name.to_owned(), value.into());
+        self
+    }
+
     /// Adds `service`, which `runtime` runs once a pack names its variable.
     #[must_use]
     pub fn or_service(mut self, service: BundledService, runtime: Handle) -> Self {

@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use turnwire_event::metric;
 
 use super::look::FileFingerprint;
-use super::{PackHost, PackLoadError};
+use super::{PackHost, PackLoadError, PackSource};
 
 /// The largest number of files that are checked; a valid pack has fewer.
 const FILES_MAX: usize = 2_000;
@@ -88,7 +88,7 @@ impl PackHost {
 
     /// A hash over the [`FileFingerprint`] of every file; equal as long as nothing was written.
     async fn fingerprint(&self) -> u64 {
-        let Some(dir) = self.dir.clone() else {
+        let PackSource::Folder(dir) = self.source.clone() else {
             return 0;
         };
         let key_files = self.key_files();

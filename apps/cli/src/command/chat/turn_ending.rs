@@ -132,6 +132,7 @@ fn cancel_reason(reason: &str) -> String {
     match reason {
         "user_cancel" => String::new(),
         "turn_timeout" => ": it took too long".to_owned(),
+        "idle_timeout" => ": nothing happened for too long".to_owned(),
         "server_shutdown" => ": the server was shut down".to_owned(),
         other => format!(" ({other})"),
     }

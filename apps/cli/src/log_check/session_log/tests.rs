@@ -94,10 +94,7 @@ fn completed() -> Body {
 }
 
 fn cancel_requested() -> Body {
-    Body::TurnCancelRequested(turn::CancelRequested {
-        by: "user".into(),
-        reason: "user_cancel".into(),
-    })
+    Body::TurnCancelRequested(turn::CancelRequested::new("user", "user_cancel"))
 }
 
 fn cancelled() -> Body {

@@ -184,10 +184,7 @@ fn log_without_dispatch_traces_is_valid() {
 fn withdrawn_turn_may_be_traced_beside_another() {
     let mut verifier = TurnVerifier::default();
     verifier.check(Some(TurnId(Ulid(9))), &started());
-    let requested = Body::TurnCancelRequested(CancelRequested {
-        by: "user".into(),
-        reason: "user_cancel".into(),
-    });
+    let requested = Body::TurnCancelRequested(CancelRequested::new("user", "user_cancel"));
     let end = Body::TurnCancelled(TurnCancelled {
         reason: "user_cancel".into(),
         code: CancelCode::RequestCancelled,

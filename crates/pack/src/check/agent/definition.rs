@@ -1,5 +1,6 @@
 //! Checks one definition: the orchestrator, a sub-agent or a worker, and the names it refers to.
 
+use crate::check::agent::relay;
 use crate::check::manifest::CheckedManifest;
 use crate::check::model::name::{self, DEFAULT};
 use crate::check::report::{FileReport, text_of, value_or, values, word};
@@ -23,6 +24,7 @@ pub(crate) struct DefinitionContext<'a> {
     pub(crate) prompts: &'a KnownNames,
     pub(crate) tools: &'a KnownNames,
     pub(crate) servers: &'a KnownNames,
+    pub(crate) vars: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// The definition in `orchestrator.yaml`.
@@ -121,13 +123,21 @@ fn common(
         AgentKind::Orchestrator => (60, 24_000),
         AgentKind::SubAgent | AgentKind::Worker => (20, 8_000),
     };
-    let history = fields.history;
+    let history = fields.history.map(|history| &history.value);
+    let relay = fields.relay;
+    if relay.is_none() {
+        relay::require_prompt(report, &fields);
+    }
+    let relay = relay.map(|source| relay::check(report, source, &fields, context.vars));
     AgentDefinition {
         id: text_of(fields.id),
         version: text_of(fields.version),
         kind,
         description: text_of(fields.description),
-        model: model(report, fields.model, context),
+        model: match &relay {
+            Some(_) => String::new(),
+            None => model(report, fields.model, context),
+        },
         prompt_blocks: prompt_blocks(report, fields.prompt_blocks, context),
         tools: values(fields.tools),
         timeout_ms: match kind {
@@ -140,6 +150,7 @@ fn common(
                 .unwrap_or(max_messages),
             max_tokens: history.and_then(|own| own.max_tokens).unwrap_or(max_tokens),
         },
+        relay,
         ..AgentDefinition::default()
     }
 }

@@ -39,6 +39,15 @@ pub(crate) fn sub_agent_ids(agents: &[ParsedFile<AgentSource>]) -> KnownNames {
     unique_ids(ids)
 }
 
+/// The agents that an entry of the status registry may name: the sub-agents, and an orchestrator that
+/// runs elsewhere, which has its own sub-agents there.
+pub(crate) fn status_emitters(folder: &ParsedPack, agents: &KnownNames) -> KnownNames {
+    let orchestrator = folder.orchestrator.as_ref();
+    let relayed = orchestrator.filter(|source| source.relay.is_some());
+    let id = relayed.and_then(|source| source.id.as_ref());
+    agents.and(&KnownNames::complete(id.map(|id| &id.value)))
+}
+
 /// As [`sub_agent_ids`], for the workers.
 pub(crate) fn worker_ids(workers: &[ParsedFile<WorkerSource>]) -> KnownNames {
     let ids = workers.iter().map(|worker| {

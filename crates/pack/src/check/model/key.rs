@@ -1,19 +1,24 @@
-//! Checks where a provider's key is: in a variable or in a file. Messages never repeat the field: it
+//! Checks where the key of a provider or an upstream is: in a variable or in a file. Messages never repeat the field: it
 //! may be the key itself.
 
 use crate::check::endpoint::url;
 use crate::check::report::FileReport;
 use crate::pack::provider::ApiKeySource;
-use crate::source::provider::ProviderSource;
 use crate::yaml::Located;
 
-/// Where the key of a provider is; [`ApiKeySource::None`] if the fields are invalid.
+/// The two fields of which one says where a key is.
+pub(crate) struct KeyFields<'a> {
+    pub(crate) key: Option<&'a Located<String>>,
+    pub(crate) key_file: Option<&'a Located<String>>,
+}
+
+/// Where a key is; [`ApiKeySource::None`] if the fields are invalid.
 pub(crate) fn check(
     report: &mut FileReport<'_>,
-    source: &ProviderSource,
+    source: &KeyFields<'_>,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> ApiKeySource {
-    match (&source.key, &source.key_file) {
+    match (source.key, source.key_file) {
         (None, None) => ApiKeySource::None,
         (Some(_), Some(file)) => {
             let message = "`key` and `key_file` are both there";

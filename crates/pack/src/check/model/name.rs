@@ -55,26 +55,27 @@ pub(crate) fn check_manifest(
     }
 }
 
-/// The models of the agents, the orchestrator's first, at the position in pack.yaml if the agent uses
+/// The models of the agents that run in this process, the orchestrator's first, at the position in pack.yaml if the agent uses
 /// a name, else in the agent's own file.
 pub(crate) fn uses(folder: &ParsedPack) -> Vec<ModelUse> {
     let mut uses = Vec::new();
     let Some(orchestrator) = &folder.orchestrator else {
         return uses;
     };
-    uses.extend(agent_use(
-        folder,
-        "orchestrator.yaml",
-        orchestrator.model.as_ref(),
-    ));
+    if orchestrator.relay.is_none() {
+        let model = orchestrator.model.as_ref();
+        uses.extend(agent_use(folder, "orchestrator.yaml", model));
+    }
     let listed_ids = orchestrator.sub_agent_ids();
-    for (file, _, source) in folder.agents.iter().filter_map(ParsedFile::parts) {
+    let agents = folder.agents.iter().filter_map(ParsedFile::parts);
+    for (file, _, source) in agents.filter(|(_, _, source)| source.relay.is_none()) {
         let id = source.id.as_ref();
         if id.is_some_and(|id| listed_ids.iter().any(|listed| listed.value == id.value)) {
             uses.extend(agent_use(folder, file, source.model.as_ref()));
         }
     }
-    for (file, _, source) in folder.workers.iter().filter_map(ParsedFile::parts) {
+    let workers = folder.workers.iter().filter_map(ParsedFile::parts);
+    for (file, _, source) in workers.filter(|(_, _, source)| source.relay.is_none()) {
         uses.extend(agent_use(folder, file, source.model.as_ref()));
     }
     uses

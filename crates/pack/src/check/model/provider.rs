@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::check::endpoint::header;
 use crate::check::endpoint::url::{self, UrlField};
-use crate::check::model::key;
+use crate::check::model::key::{self, KeyFields};
 use crate::check::model::params;
 use crate::check::report::{FileReport, value_of, word};
 use crate::finding::{Findings, KnownNames};
@@ -149,7 +149,11 @@ fn provider(
 ) -> ProviderDef {
     let source = &source.value;
     let dialect = word(&source.dialect);
-    let key = key::check(report, source, vars);
+    let key = KeyFields {
+        key: source.key.as_ref(),
+        key_file: source.key_file.as_ref(),
+    };
+    let key = key::check(report, &key, vars);
     let base_url = match &source.base_url {
         Some(url) => address(report, url, (dialect, &key), vars),
         None => String::new(),

@@ -48,7 +48,7 @@ fn orchestrator_fields_are_required() {
                 "",
             ),
             &[
-                "orchestrator.yaml:1:1: error: `prompt_blocks` is missing; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`, or `{id, flag}`)",
+                "orchestrator.yaml:1:1: error: `prompt_blocks` is missing; write: `prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`, or `{id, flag}`), or a `relay` block for an agent that runs elsewhere",
             ],
         ),
         (

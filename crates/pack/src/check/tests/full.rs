@@ -153,7 +153,7 @@ fn every_misspelt_field_is_reported() {
         [
             "verticals/shop/agent.yaml:10:1: error: unknown field `emit`, did you mean `emits`?",
             "verticals/shop/agent.yaml:11:1: error: unknown field `oncancel`, did you mean `on_cancel`?",
-            "verticals/shop/agent.yaml:12:1: error: unknown field `colour`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `vertical`, `aliases`, `emits`, `on_cancel`, `timeout_ms`, `default_status`",
+            "verticals/shop/agent.yaml:12:1: error: unknown field `colour`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `relay`, `vertical`, `aliases`, `emits`, `on_cancel`, `timeout_ms`, `default_status`",
         ]
     );
 }

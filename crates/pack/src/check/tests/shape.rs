@@ -42,7 +42,7 @@ fn unknown_field_suggests_the_closest_or_all() {
         (
             Swap("orchestrator.yaml", "tools: [note]", "emits: [note]"),
             &[
-                "orchestrator.yaml:8:1: error: unknown field `emits`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `sub_agents`, `deny_words`",
+                "orchestrator.yaml:8:1: error: unknown field `emits`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `relay`, `sub_agents`, `deny_words`",
             ],
         ),
         (
@@ -106,7 +106,7 @@ fn unknown_field_hides_no_other_mistake() {
         reported(&changes),
         [
             "orchestrator.yaml:8:15: error: unknown tool `teleport`; write: one of `search_offers`, `render_offer_list`, `clock`, `note`",
-            "orchestrator.yaml:9:1: error: unknown field `mood`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `sub_agents`, `deny_words`",
+            "orchestrator.yaml:9:1: error: unknown field `mood`; write: one of `id`, `version`, `kind`, `description`, `model`, `prompt_blocks`, `tools`, `history`, `relay`, `sub_agents`, `deny_words`",
             "tools.yaml:3:16: error: unknown connector `ccs_rst`, did you mean `ccs_rest`?",
             &format!("tools.yaml:4:5: error: unknown field `colour`; write: one of {all}"),
             "tools.yaml:12:5: error: unknown field `shap`, did you mean `shape`?",

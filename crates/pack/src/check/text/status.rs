@@ -24,7 +24,8 @@ pub(crate) struct CheckedStatuses {
     pub(crate) keys: Vec<(String, Located<String>)>,
 }
 
-/// Checks and merges the fragments; `verticals` maps sub-agents to their verticals.
+/// Checks and merges the fragments; `agents` may emit statuses, and `verticals` maps sub-agents to their
+/// verticals.
 pub(crate) fn check(
     fragments: &[ParsedFile<Vec<Located<EntrySource>>>],
     agents: &KnownNames,

@@ -103,13 +103,13 @@ macro_rules! section {
         pub struct $name { $($(#[doc = $help])+ pub $key: $ty,)+ }
 
         impl $name {
-            pub(super) const TABLE: $crate::config::setting::section::SectionTable =
+            pub(in crate::config) const TABLE: $crate::config::setting::section::SectionTable =
                 $crate::config::setting::section::SectionTable {
                     name: $section,
                     keys: &[$(stringify!($key)),+],
                 };
 
-            pub(super) fn read(
+            pub(in crate::config) fn read(
                 values: &mut $crate::config::setting::section::SectionValues,
             ) -> Result<Self, $crate::config::ConfigError> {
                 Ok(Self {

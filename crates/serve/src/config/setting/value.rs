@@ -61,6 +61,11 @@ pub(in crate::config) fn optional_path(text: &str) -> Result<Option<PathBuf>, St
     Ok((!text.is_empty()).then(|| PathBuf::from(text)))
 }
 
+/// Accepts any text; an empty one is `None`.
+pub(in crate::config) fn optional_text(text: &str) -> Result<Option<String>, String> {
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
 /// Parses values that are separated by commas; empty ones are skipped.
 pub(in crate::config) fn list<T: FromStr<Err: Display>>(text: &str) -> Result<Vec<T>, String> {
     let items = text

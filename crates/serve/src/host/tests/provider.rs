@@ -253,7 +253,7 @@ async fn given_script_replaces_every_provider_without_keys() {
         "its own models need a key"
     );
     let script = Some(ModelScript::builtin());
-    let dir = Some(folder.path().to_owned());
+    let dir = PackSource::Folder(folder.path().to_owned());
     let host = PackHost::open(dir, ServerVariables::default(), script, resources()).await;
     let host = host.unwrap_or_else(|why| panic!("{why}"));
     assert!(

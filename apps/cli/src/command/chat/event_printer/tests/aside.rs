@@ -45,10 +45,7 @@ fn worker_line_has_its_task_and_the_tail_command() {
 }
 
 fn stop() -> Body {
-    Body::TurnCancelRequested(CancelRequested {
-        by: "user".into(),
-        reason: "user_cancel".into(),
-    })
+    Body::TurnCancelRequested(CancelRequested::new("user", "user_cancel"))
 }
 
 // S3-077

@@ -1,6 +1,6 @@
 //! Settings of outbound calls.
 
-use super::setting::{list, section};
+use crate::config::setting::{list, section};
 use turnwire_dial::AllowRule;
 
 section! {

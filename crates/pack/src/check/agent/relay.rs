@@ -1,0 +1,127 @@
+//! Checks the `relay` block of an agent, and that the file has nothing beside it that only an agent
+//! of this process has. Messages never repeat a key or a url with variables filled in.
+
+use crate::check::endpoint::header;
+use crate::check::endpoint::url::{self, UrlField};
+use crate::check::model::key::{self, KeyFields};
+use crate::check::report::{FileReport, value_of, word};
+use crate::pack::relay::RelayDef;
+use crate::source::agent::CommonFields;
+use crate::source::form::ShortOrLong;
+use crate::source::relay::RelaySource;
+use crate::text::wording::one_line;
+use crate::yaml::{Located, TextPosition};
+
+/// The word for a request without earlier messages.
+const NO_HISTORY: &str = "none";
+
+/// The address of an upstream.
+const UPSTREAM: UrlField = UrlField {
+    field: "url",
+    example: "http://127.0.0.1:9000/turns",
+    query: "it without a query",
+    user: "it without: a key is written as `key: ${NAME}`",
+};
+
+/// The address that stops are posted to.
+const CANCEL: UrlField = UrlField {
+    field: "cancel_url",
+    example: "http://127.0.0.1:9000/cancel",
+    ..UPSTREAM
+};
+
+/// The `relay` block, with placeholders for what is reported.
+pub(crate) fn check(
+    report: &mut FileReport<'_>,
+    relay: &Located<RelaySource>,
+    fields: &CommonFields<'_>,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> RelayDef {
+    refuse_native_fields(report, fields);
+    let source = &relay.value;
+    let key = KeyFields {
+        key: source.key.as_ref(),
+        key_file: source.key_file.as_ref(),
+    };
+    let address = |report: &mut FileReport<'_>, url: &Option<Located<String>>, field| {
+        let url = url.as_ref()?;
+        Some(url::check(report, url, field, vars))
+    };
+    RelayDef {
+        dialect: word(&source.dialect).unwrap_or_default(),
+        url: address(report, &source.url, &UPSTREAM).unwrap_or_default(),
+        cancel_url: address(report, &source.cancel_url, &CANCEL),
+        key: key::check(report, &key, vars),
+        headers: header::check(report, &source.headers),
+        idle_ms: value_of(&source.idle_ms),
+        connect_ms: value_of(&source.connect_ms),
+        history: history(report, source),
+        position: (relay.position.line, relay.position.column),
+    }
+}
+
+/// An agent without a `relay` block has a prompt: a schema cannot say so.
+pub(crate) fn require_prompt(report: &mut FileReport<'_>, fields: &CommonFields<'_>) {
+    if !fields.has_prompt_blocks {
+        let instead = "`prompt_blocks: …` (the prompt: names of files in `prompts/`, without `.md`, \
+                       or `{id, flag}`), or a `relay` block for an agent that runs elsewhere";
+        report.error(TextPosition::TOP, "`prompt_blocks` is missing", instead);
+    }
+}
+
+/// Reports what only an agent has that runs in this process.
+fn refuse_native_fields(report: &mut FileReport<'_>, fields: &CommonFields<'_>) {
+    let mut refuse = |position: Option<TextPosition>, name: &str| {
+        if let Some(position) = position {
+            let message =
+                format!("`{name}` has no effect beside `relay`: the agent runs elsewhere");
+            report.error(position, message, "one of the two");
+        }
+    };
+    refuse(fields.model.map(|model| model.position), "model");
+    let block = fields.prompt_blocks.first();
+    refuse(block.map(|block| block.position), "prompt_blocks");
+    let tool = fields.tools.first();
+    refuse(tool.map(|tool| tool.position), "tools");
+    let history = fields.history.map(|history| history.position);
+    refuse(history, "history");
+}
+
+fn history(report: &mut FileReport<'_>, source: &RelaySource) -> u32 {
+    let Some(history) = &source.history else {
+        return 0;
+    };
+    match &history.value {
+        ShortOrLong::Short(word) if word == NO_HISTORY => 0,
+        ShortOrLong::Short(word) => {
+            let message = format!("`history` is `{}`", one_line(word));
+            report.error(history.position, message, "`none` or `{last: 20}`");
+            0
+        }
+        ShortOrLong::Long(long) => value_of(&long.last).map_or(0, |last| last as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definition_has_the_same_debug_text_in_every_environment() {
+        let relay = |url: &str| RelayDef {
+            dialect: Default::default(),
+            url: url.to_owned(),
+            cancel_url: None,
+            key: crate::pack::provider::ApiKeySource::None,
+            headers: Vec::new(),
+            idle_ms: None,
+            connect_ms: None,
+            history: 0,
+            position: (1, 1),
+        };
+        assert_eq!(
+            format!("{:?}", relay("http://a")),
+            format!("{:?}", relay("http://b"))
+        );
+    }
+}

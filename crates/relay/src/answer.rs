@@ -1,0 +1,206 @@
+//! One answer of an upstream: the request is sent once, and what comes is translated and emitted until
+//! the first terminal or fault. What the end means is for the caller: a turn or a sub-agent.
+//!
+//! ```text
+//! llm.call_started (durable) ─▶ request ─▶ inner events ─▶ translation ─▶ emitter
+//!                                 │ completed, error, cancelled, or a fault
+//!                                 ▼
+//!                            AnswerEnd; what still comes is discarded and counted
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use turnwire_event::body::llm::{CallFailed, CallStarted};
+use turnwire_event::body::turn::TurnError;
+use turnwire_event::code::{CallPurpose, CancelCode, LlmErrorClass};
+use turnwire_event::metric;
+use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, deliver};
+use turnwire_event::{Actor, Body, CallId, TraceContext, TurnId};
+
+use crate::fault::UpstreamFault;
+use crate::inner_event::InnerEvent;
+use crate::translation::Translation;
+use crate::upstream::{CancelNotice, Upstream, UpstreamCall};
+
+/// The prefix of the model of a relayed call: the agent answers, with whatever model it has.
+pub const RELAY_MODEL_PREFIX: &str = "relay:";
+
+/// How an upstream ended its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AnswerEnd {
+    Completed,
+    Failed(TurnError),
+    Cancelled(CancelCode),
+    Fault(UpstreamFault),
+}
+
+impl AnswerEnd {
+    /// The class of the failed call; `None` if the call succeeded.
+    pub(crate) fn error_class(&self) -> Option<LlmErrorClass> {
+        Some(match self {
+            Self::Completed => return None,
+            Self::Fault(UpstreamFault::RateLimited) => LlmErrorClass::RateLimited,
+            Self::Fault(UpstreamFault::ConnectTimeout | UpstreamFault::Idle) => {
+                LlmErrorClass::Timeout
+            }
+            Self::Fault(UpstreamFault::Unreachable | UpstreamFault::Incomplete) => {
+                LlmErrorClass::Transport
+            }
+            Self::Failed(_) | Self::Cancelled(_) | Self::Fault(_) => LlmErrorClass::Provider,
+        })
+    }
+}
+
+/// The bodies of the requests of one answer, and the trace that they belong to.
+pub(crate) struct AnswerRequest {
+    pub(crate) body: Bytes,
+    /// Posted to `cancel_url` if the answer is stopped.
+    pub(crate) stop: Bytes,
+    pub(crate) traceparent: String,
+}
+
+/// An answer that is read.
+pub(crate) struct Answer<'a> {
+    pub(crate) upstream: &'a Arc<Upstream>,
+    pub(crate) emitter: &'a dyn EventEmitter,
+    /// Who answers: the orchestrator, or a sub-agent.
+    pub(crate) actor: Actor,
+    pub(crate) call_id: CallId,
+    pub(crate) translation: Translation,
+}
+
+impl Answer<'_> {
+    /// Calls the upstream and reads to the end of its answer. Tools that it has left open are closed.
+    pub(crate) async fn run(&mut self, request: AnswerRequest) -> Result<AnswerEnd, EmitRefusal> {
+        self.start_call().await?;
+        let AnswerRequest {
+            body,
+            stop,
+            traceparent,
+        } = request;
+        let cancel = CancelNotice::new(Arc::clone(self.upstream), stop);
+        let end = match self.upstream.call(body, &traceparent, cancel).await {
+            Ok(mut call) => {
+                let end = self.read(&mut call).await?;
+                if !matches!(end, AnswerEnd::Fault(_)) {
+                    call.finish();
+                }
+                end
+            }
+            Err(fault) => AnswerEnd::Fault(fault),
+        };
+        if let AnswerEnd::Fault(fault) = &end {
+            self.log_fault(*fault);
+        }
+        Ok(end)
+    }
+
+    /// Ends the tools that the upstream has left open.
+    pub(crate) async fn close_tools(&mut self) -> Result<(), EmitRefusal> {
+        let open_tools = self.translation.close_tools();
+        self.emit(open_tools).await
+    }
+
+    /// Ends a call that has no message.
+    pub(crate) async fn fail_call(&self, error_class: LlmErrorClass) -> Result<(), EmitRefusal> {
+        let failed = Body::LlmCallFailed(CallFailed {
+            call_id: self.call_id,
+            message_id: None,
+            content_sha256: None,
+            error_class,
+            usage: self.translation.usage,
+        });
+        self.emit(vec![Emission::new(self.actor.clone(), failed)])
+            .await
+    }
+
+    pub(crate) async fn emit(&self, emissions: Vec<Emission>) -> Result<(), EmitRefusal> {
+        for emission in emissions {
+            deliver(self.emitter, emission).await?;
+        }
+        Ok(())
+    }
+
+    /// The start of the call is on disk before the request is sent: the upstream may act, and after a
+    /// crash the log says so.
+    async fn start_call(&self) -> Result<(), EmitRefusal> {
+        let started = Body::LlmCallStarted(CallStarted {
+            call_id: self.call_id,
+            model: model_of(self.upstream),
+            purpose: CallPurpose::Relay,
+            attempt: 1,
+            // Set by the session.
+            first: false,
+        });
+        let at = deliver(self.emitter, Emission::new(self.actor.clone(), started)).await?;
+        self.emitter.committed(at).await
+    }
+
+    /// Reads until the upstream ends its answer, or fails.
+    async fn read(&mut self, call: &mut UpstreamCall) -> Result<AnswerEnd, EmitRefusal> {
+        loop {
+            let event = match call.next().await {
+                Ok(event) => event,
+                Err(fault) => return Ok(AnswerEnd::Fault(fault)),
+            };
+            let usage = self.translation.usage;
+            match event {
+                InnerEvent::Completed => return Ok(AnswerEnd::Completed),
+                InnerEvent::Cancelled(code) => return Ok(AnswerEnd::Cancelled(code)),
+                InnerEvent::Error {
+                    error,
+                    is_final: true,
+                } => return Ok(AnswerEnd::Failed(error)),
+                InnerEvent::Sentinel => return Ok(AnswerEnd::Fault(UpstreamFault::Incomplete)),
+                InnerEvent::Unknown => self.count_unknown(),
+                event => match self.translation.apply(event) {
+                    Ok(emissions) => self.emit(emissions).await?,
+                    Err(fault) => return Ok(AnswerEnd::Fault(fault)),
+                },
+            }
+            if self.translation.usage != usage {
+                let usage = self.translation.usage;
+                self.emitter.report_usage(self.call_id, usage);
+            }
+        }
+    }
+
+    /// Logs why an upstream gave no whole answer: clients get a code alone.
+    fn log_fault(&self, fault: UpstreamFault) {
+        let status = match fault {
+            UpstreamFault::Status(status) => Some(status),
+            _ => None,
+        };
+        let (agent, cause) = (self.upstream.agent.as_str(), fault.name());
+        metrics::counter!(metric::RELAY_FAULTS_TOTAL, "cause" => cause).increment(1);
+        tracing::warn!(
+            agent,
+            cause,
+            status,
+            "an upstream did not answer as it should"
+        );
+    }
+
+    fn count_unknown(&self) {
+        metrics::counter!(metric::RELAY_UNKNOWN_EVENTS_TOTAL).increment(1);
+        let agent = self.upstream.agent.as_str();
+        tracing::warn!(
+            agent,
+            "an upstream sent an event of an unknown type: it is left out"
+        );
+    }
+}
+
+/// The model of a call, as events name it.
+pub(crate) fn model_of(upstream: &Upstream) -> String {
+    format!("{RELAY_MODEL_PREFIX}{}", upstream.agent)
+}
+
+/// The header of W3C: the trace and span of the caller, or the trace of the turn itself.
+pub(crate) fn traceparent(trace: Option<&TraceContext>, turn: TurnId, call: CallId) -> String {
+    match trace {
+        Some(trace) => format!("00-{}-{}-01", trace.trace_id, trace.span_id),
+        None => format!("00-{}-{:016x}-01", turn.trace_id(), call.0.0 as u64),
+    }
+}

@@ -1,0 +1,26 @@
+//! Agents that run elsewhere. An upstream gets one request a turn and answers with a stream of events
+//! in the inner vocabulary (S1 3.1); they become the events that a native agent would have emitted.
+//!
+//! ```text
+//! Upstream ─▶ UpstreamCall (dial, SSE) ─▶ InnerEvent ─▶ Translation ─▶ EventEmitter
+//! ```
+//! An upstream is not trusted: its stream is bounded in bytes and in time, no text of its failures
+//! reaches a client, and whatever it does the turn ends once.
+
+pub mod vocabulary;
+mod inner_event;
+mod fault;
+mod request;
+mod shown;
+mod translation;
+mod upstream;
+mod answer;
+mod turn;
+
+pub use answer::RELAY_MODEL_PREFIX;
+pub use fault::UpstreamFault;
+#[cfg(feature = "schema")]
+pub use request::schema as request_schema;
+pub use request::{HistoryMessage, RelayRequest};
+pub use turn::RelayedTurns;
+pub use upstream::{Upstream, UpstreamLimits};

@@ -1,0 +1,102 @@
+//! The body of a request to an upstream. Its JSON Schema is `schema/relay/request.json`.
+
+use serde::Serialize;
+use turnwire_event::code::TurnKind;
+use turnwire_event::port::TurnInput;
+use turnwire_event::{
+    ContentBlock, EpisodeId, InvocationId, JsonObject, Message, Owner, Role, SessionId, TurnId,
+};
+
+/// The version of [`RelayRequest`].
+const VERSION: &str = "1";
+
+/// The request of one turn, or of one question to a sub-agent, as an upstream gets it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RelayRequest<'a> {
+    /// The version of this form.
+    pub version: &'static str,
+    /// The agent of the pack that is asked.
+    pub agent: &'a str,
+    pub session_id: SessionId,
+    pub turn_id: TurnId,
+    /// The invocation of a sub-agent; absent if the upstream answers the person itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invocation_id: Option<InvocationId>,
+    /// The tenant of the person.
+    pub tenant: String,
+    /// The person or service that asks. The platform vouches for it; the person's own token is never
+    /// sent.
+    pub principal: String,
+    /// The episode of the session, the same in all of its turns.
+    pub episode_id: EpisodeId,
+    pub kind: TurnKind,
+    /// The person's language, as a language tag.
+    pub locale: &'a str,
+    /// The person's location, if the client sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<&'a str>,
+    /// What the person wrote, or what a sub-agent is asked.
+    pub content: &'a [ContentBlock],
+    /// Free-form data from the client.
+    #[serde(skip_serializing_if = "JsonObject::is_empty")]
+    pub metadata: &'a JsonObject,
+    /// The newest messages of earlier turns, oldest first, as many as the pack says; none by default.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryMessage>,
+}
+
+/// A message of an earlier turn.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryMessage {
+    pub role: Role,
+    pub content: Vec<ContentBlock>,
+}
+
+impl<'a> RelayRequest<'a> {
+    /// The request that asks `agent` to answer the turn.
+    pub fn of_turn(agent: &'a str, input: &'a TurnInput, history: Vec<HistoryMessage>) -> Self {
+        let Owner { tenant, principal } = &input.owner;
+        Self {
+            version: VERSION,
+            agent,
+            session_id: input.session_id,
+            turn_id: input.turn_id,
+            invocation_id: None,
+            tenant: tenant.to_string(),
+            principal: principal.to_string(),
+            episode_id: input.episode_id,
+            kind: input.kind,
+            locale: &input.locale,
+            location: input.location.as_deref(),
+            content: &input.content,
+            metadata: &input.metadata,
+            history,
+        }
+    }
+}
+
+/// The newest messages of earlier turns that an upstream gets, at most `last`: what the person wrote and
+/// was answered.
+pub(crate) fn history(messages: Vec<Message>, turn: TurnId, last: usize) -> Vec<HistoryMessage> {
+    let earlier = messages.into_iter().filter(|message| {
+        message.turn_id != turn
+            && matches!(message.role, Role::User | Role::Assistant)
+            && !message.content.is_empty()
+    });
+    let mut read: Vec<HistoryMessage> = earlier
+        .map(|message| HistoryMessage {
+            role: message.role,
+            content: message.content,
+        })
+        .collect();
+    read.drain(..read.len().saturating_sub(last));
+    read
+}
+
+/// The JSON Schema of [`RelayRequest`].
+#[cfg(feature = "schema")]
+pub fn schema() -> serde_json::Value {
+    turnwire_event::schema::of::<RelayRequest<'static>>()
+}

@@ -1,0 +1,130 @@
+//! What the result of an upstream's `render_*` tool shows: a list of items as `data.loading` and
+//! `data.loaded`, anything else as `component.rendered` (S1 5.8). Fields of a data service's envelope
+//! are left out, and data of another principal is not shown.
+
+use serde_json::{Map, Value, json};
+use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
+use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
+use turnwire_event::code::ToolType;
+use turnwire_event::metric;
+use turnwire_event::port::Emission;
+use turnwire_event::row::NewMessage;
+use turnwire_event::{Actor, Body, ContentBlock, IdGenerator, MessageId, Role, ToolUseId};
+
+/// The most items of one list: more than a person reads, and what native render tools show.
+const ITEMS_MAX: usize = 500;
+/// Fields that only an envelope of a data service has.
+const ENVELOPE_FIELDS: [&str; 2] = ["enricher_id", "principal"];
+
+/// The emissions that show `content`, the result of the tool `(id, name, data type)`.
+pub(crate) fn shown(
+    content: Value,
+    (tool_use_id, name, data_type): (ToolUseId, &str, &str),
+    principal: &str,
+    ids: &dyn IdGenerator,
+) -> Vec<Emission> {
+    // Frameworks hand on results as text.
+    let content = match content {
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::Null),
+        content => content,
+    };
+    let Value::Object(fields) = content else {
+        return Vec::new();
+    };
+    let Some(mut fields) = payload(fields, principal) else {
+        return Vec::new();
+    };
+    let actor = Actor::tool(name);
+    if let Some(Value::Array(mut items)) = fields.remove("items") {
+        items.truncate(ITEMS_MAX);
+        let data_type = match fields.get("type") {
+            Some(Value::String(given)) => given.clone(),
+            _ => data_type.to_owned(),
+        };
+        return list(items, data_type, actor, ids);
+    }
+    let component = match fields.remove("component") {
+        Some(component @ Value::Object(_)) => component,
+        Some(_) | None => Value::Object(fields),
+    };
+    let block = ContentBlock::Component {
+        tool_use_id,
+        component: component.clone(),
+    };
+    let rendered = Body::ComponentRendered(ComponentRendered {
+        component,
+        tool_call: RenderingToolCall {
+            id: tool_use_id,
+            name: name.to_owned(),
+            tool_type: ToolType::Render,
+        },
+    });
+    vec![Emission {
+        message: Some(stored(block, ids)),
+        ..Emission::new(actor, rendered)
+    }]
+}
+
+/// The payload of an envelope, or the fields themselves; `None` for data of another principal.
+fn payload(mut fields: Map<String, Value>, principal: &str) -> Option<Map<String, Value>> {
+    let is_envelope = ENVELOPE_FIELDS
+        .iter()
+        .all(|name| fields.contains_key(*name));
+    if !is_envelope {
+        return Some(fields);
+    }
+    if fields.get("principal").and_then(Value::as_str) != Some(principal) {
+        metrics::counter!(metric::PS6_PRINCIPAL_MISMATCH_TOTAL, "consumer" => "relay").increment(1);
+        tracing::error!(
+            security = true,
+            "an upstream returned data of another principal: it is not shown"
+        );
+        return None;
+    }
+    match fields.remove("payload") {
+        Some(Value::Object(payload)) => Some(payload),
+        Some(_) | None => None,
+    }
+}
+
+fn list(
+    items: Vec<Value>,
+    data_type: String,
+    actor: Actor,
+    ids: &dyn IdGenerator,
+) -> Vec<Emission> {
+    let item_ids = items.iter().filter_map(|item| item.get("id")?.as_str());
+    let key = CollectionKey {
+        ids: item_ids.map(|id| ItemKey { id: id.to_owned() }).collect(),
+    };
+    let id = format!("data_{}", ids.ulid());
+    let loading = Body::DataLoading(DataLoading {
+        id: id.clone(),
+        data_type: data_type.clone(),
+        key: key.clone(),
+    });
+    let block = ContentBlock::Data {
+        data_id: id.clone(),
+        data_type: data_type.clone(),
+        key: json!(key),
+        items: Value::Array(items.clone()),
+    };
+    let loaded = Body::DataLoaded(DataLoaded {
+        id,
+        data_type,
+        key,
+        items,
+    });
+    vec![
+        Emission::new(actor.clone(), loading),
+        Emission {
+            message: Some(stored(block, ids)),
+            ..Emission::new(actor, loaded)
+        },
+    ]
+}
+
+/// The message that keeps what was shown (S1-088).
+fn stored(block: ContentBlock, ids: &dyn IdGenerator) -> NewMessage {
+    NewMessage::new(MessageId(ids.ulid()), Role::Tool, vec![block])
+}

@@ -1,0 +1,241 @@
+//! An upstream and one call of it: the request is sent once, the events are read one by one, and the
+//! connection is closed when the call is dropped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use futures_util::StreamExt as _;
+use tokio::time::{Instant, timeout, timeout_at};
+use turnwire_dial::{
+    DialError, Dialer, HttpMethod, HttpRequest, RequestHeaders, SseLimits, SseReader,
+    StreamingResponse, Url,
+};
+use turnwire_event::metric;
+
+use crate::fault::UpstreamFault;
+use crate::inner_event::{InnerEvent, parse};
+
+/// How long to wait for what an upstream sends after the end of its answer, to count it.
+const DRAIN_WAIT: Duration = Duration::from_secs(1);
+/// How long the request to `cancel_url` may take.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most bytes of the answer to that request; nothing in it is used.
+const CANCEL_ANSWER_BYTES_MAX: usize = 65_536;
+
+/// The bounds of one call of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UpstreamLimits {
+    /// The longest time until the connection is open, TLS included.
+    pub connect: Duration,
+    /// The longest time without an event; comments are none (D-13).
+    pub idle: Duration,
+    /// The most bytes of one event.
+    pub event_bytes_max: usize,
+    /// The most bytes of the whole stream.
+    pub stream_bytes_max: u64,
+}
+
+/// Where an agent runs that is not in this process.
+pub struct Upstream {
+    /// The agent of the pack that it is.
+    pub agent: String,
+    pub url: Url,
+    /// Where a stop is posted to, if the upstream has such a place.
+    pub cancel_url: Option<Url>,
+    /// Headers of every request, with the key.
+    pub headers: RequestHeaders,
+    pub limits: UpstreamLimits,
+    /// The messages of earlier turns that a request has; 0 for none.
+    pub history_max: usize,
+    pub dialer: Arc<Dialer>,
+}
+
+/// The events of one answer. Dropping it closes the connection, and tells `cancel_url` unless the
+/// upstream had ended its answer.
+pub(crate) struct UpstreamCall {
+    upstream: Arc<Upstream>,
+    body: StreamingResponse,
+    chunk: Bytes,
+    sse: SseReader,
+    idle_deadline: Instant,
+    cancel: CancelNotice,
+}
+
+/// Tells `cancel_url` of a stop when it is dropped, unless the call has ended by itself.
+pub(crate) struct CancelNotice {
+    upstream: Arc<Upstream>,
+    /// The body of the request; `None` once nothing must be told.
+    body: Option<Bytes>,
+}
+
+impl CancelNotice {
+    /// A notice for a call that begins now.
+    pub(crate) fn new(upstream: Arc<Upstream>, body: Bytes) -> Self {
+        Self {
+            upstream,
+            body: Some(body),
+        }
+    }
+
+    /// The upstream has ended by itself.
+    fn disarm(&mut self) {
+        self.body = None;
+    }
+}
+
+impl Drop for CancelNotice {
+    fn drop(&mut self) {
+        let (Some(body), Some(url)) = (self.body.take(), self.upstream.cancel_url.clone()) else {
+            return;
+        };
+        // The call is dropped with its turn; the notice outlives both, for a bounded time.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let request = HttpRequest {
+            headers: self.upstream.headers.clone(),
+            body: Some(body),
+            timeout: CANCEL_TIMEOUT,
+            max_bytes: CANCEL_ANSWER_BYTES_MAX,
+            redirects_max: None,
+            ..HttpRequest::new(HttpMethod::Post, url)
+        };
+        let dialer = Arc::clone(&self.upstream.dialer);
+        let agent = self.upstream.agent.clone();
+        runtime.spawn(async move {
+            let status = dialer.send(request).await.map(|answer| answer.status);
+            if !matches!(status, Ok(200..300)) {
+                tracing::warn!(
+                    agent,
+                    ?status,
+                    "an upstream did not take the notice of a stop"
+                );
+            }
+        });
+    }
+}
+
+impl Upstream {
+    /// Sends the request and waits for the head of the answer. The request is never sent again.
+    pub(crate) async fn call(
+        self: &Arc<Self>,
+        body: Bytes,
+        traceparent: &str,
+        cancel: CancelNotice,
+    ) -> Result<UpstreamCall, UpstreamFault> {
+        let trace = RequestHeaders::new([("traceparent", traceparent)]).unwrap_or_default();
+        let request = HttpRequest {
+            headers: self.headers.clone().with(trace),
+            accept: "text/event-stream".into(),
+            body: Some(body),
+            connect: self.limits.connect,
+            timeout: Duration::MAX,
+            max_bytes: usize::try_from(self.limits.stream_bytes_max).unwrap_or(usize::MAX),
+            // A redirect would send the request, and the key, again and elsewhere.
+            redirects_max: None,
+            ..HttpRequest::new(HttpMethod::Post, self.url.clone())
+        };
+        let idle_deadline = Instant::now() + self.limits.idle;
+        let opening = self.dialer.send_streaming(request);
+        let response = match timeout_at(idle_deadline, opening).await {
+            Err(_) => return Err(UpstreamFault::Idle),
+            Ok(Err(error)) => return Err(self.not_reached(error, cancel)),
+            Ok(Ok(response)) => response,
+        };
+        match response.status() {
+            200 => {}
+            429 => return Err(UpstreamFault::RateLimited),
+            status => return Err(UpstreamFault::Status(status)),
+        }
+        if response.content_type() != "text/event-stream" {
+            return Err(UpstreamFault::NoEventStream);
+        }
+        let limits = SseLimits {
+            stream_bytes_max: self.limits.stream_bytes_max,
+            ..SseLimits::per_event(self.limits.event_bytes_max)
+        };
+        Ok(UpstreamCall {
+            upstream: Arc::clone(self),
+            body: response,
+            chunk: Bytes::new(),
+            sse: SseReader::new(limits),
+            idle_deadline,
+            cancel,
+        })
+    }
+
+    /// The fault of a request without an answer. An upstream that was not reached needs no notice.
+    fn not_reached(&self, error: DialError, mut cancel: CancelNotice) -> UpstreamFault {
+        let fault = UpstreamFault::of_request(error);
+        cancel.disarm();
+        fault
+    }
+}
+
+impl UpstreamCall {
+    /// Waits for an event within the idle window and the bounds of the stream.
+    pub(crate) async fn next(&mut self) -> Result<InnerEvent, UpstreamFault> {
+        loop {
+            let mut unread: &[u8] = &self.chunk;
+            let available = unread.len();
+            let event = match self.sse.next_event(&mut unread)? {
+                Some(event) => Some(parse(event.data).map_err(|_| UpstreamFault::Malformed)?),
+                None => None,
+            };
+            let consumed = available - unread.len();
+            self.chunk.advance(consumed);
+            if let Some(event) = event {
+                self.idle_deadline = Instant::now() + self.upstream.limits.idle;
+                return Ok(event);
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Waits for more bytes.
+    async fn read(&mut self) -> Result<(), UpstreamFault> {
+        // A flood of chunks is always ready: other tasks get their turn, and the clock is read.
+        tokio::task::coop::consume_budget().await;
+        if Instant::now() >= self.idle_deadline {
+            return Err(UpstreamFault::Idle);
+        }
+        match timeout_at(self.idle_deadline, self.body.next()).await {
+            Err(_) => Err(UpstreamFault::Idle),
+            Ok(None) => {
+                self.cancel.disarm();
+                Err(UpstreamFault::Incomplete)
+            }
+            Ok(Some(Err(error))) => Err(UpstreamFault::of_body(error)),
+            Ok(Some(Ok(chunk))) => {
+                self.chunk = chunk;
+                Ok(())
+            }
+        }
+    }
+
+    /// The upstream has ended its answer: what it still sends is counted for a moment, on a task of
+    /// its own, and then the connection is closed.
+    pub(crate) fn finish(mut self) {
+        self.cancel.disarm();
+        tokio::spawn(async move {
+            let drained = async {
+                loop {
+                    match self.next().await {
+                        Ok(InnerEvent::Sentinel) => {}
+                        // What is not an event is discarded as well, and ends the reading.
+                        Ok(_) => count_discarded(1),
+                        Err(UpstreamFault::Malformed) => return count_discarded(1),
+                        Err(_) => return,
+                    }
+                }
+            };
+            let _ = timeout(DRAIN_WAIT, drained).await;
+        });
+    }
+}
+
+/// Counts events of an upstream that came after the end of their turn.
+pub(crate) fn count_discarded(count: u64) {
+    metrics::counter!(metric::RELAY_DISCARDED_AFTER_TERMINAL_TOTAL).increment(count);
+}

@@ -1,0 +1,23 @@
+//! Agents that run elsewhere: their address where no pack names it, and the bounds of a call. A pack may
+//! set other times for an upstream of its own.
+
+use crate::config::setting::{number, optional_text, section};
+
+section! {
+    /// Agents that run elsewhere.
+    Relay, "relay" {
+        /// URL of the agent that answers every turn: `turnwire relay --upstream`. A pack may name it as
+        /// `${TURNWIRE_UPSTREAM}`; without a pack the server has no other agent.
+        upstream: Option<String> = "", optional_text;
+        /// Time limit for connecting to an upstream: many times what a working network needs.
+        connect_ms: u64 = "5000", number(1..=600_000);
+        /// Time limit between two events of an upstream, after which its turn is cancelled with
+        /// `IDLE_TIMEOUT`; comments do not count (D-13).
+        idle_ms: u64 = "60000", number(10..=86_400_000);
+        /// Maximum size of one event of an upstream: the largest frame of the chat wire is 16 MiB, and
+        /// a text or a list of items fits a few times.
+        event_bytes_max: usize = "1048576", number(1_024..=16_777_216);
+        /// Maximum size of a complete answer of an upstream: some hundred thousand tokens, one by one.
+        stream_bytes_max: u64 = "67108864", number(1_024..=1_073_741_824);
+    }
+}
