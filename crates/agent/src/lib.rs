@@ -31,7 +31,7 @@ pub mod turn_factory;
 pub use options::{AgentOptions, RetryOptions};
 pub use standalone_agent::StandaloneAgent;
 pub use turn_assembly::TurnAssembly;
-pub use turn_factory::TurnFactory;
+pub use turn_factory::{RelayedAgents, TurnFactory};
 
 #[cfg(test)]
 mod tests;

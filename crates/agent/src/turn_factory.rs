@@ -1,7 +1,7 @@
 //! Binds turns to a pack: for every turn the agent of its session, the orchestrator or a worker,
 //! and the sub-agents that the cohort has, before the first model call (S2-001, S2-002).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_model::ProviderLookup;
 use turnwire_model::routing::{ModelRoute, ModelRouter, RoutingInput};
 use turnwire_pack::{AXIS2_TERMINAL_FLAG, AgentDefinition, FlagCohort, Pack};
+use turnwire_relay::RelayedAgent;
 use turnwire_tool::{ToolDependencies, Toolbox, build_toolbox};
 
 use crate::dispatch::sub_agent::BoundSubAgent;
@@ -43,7 +44,12 @@ pub struct TurnFactory {
     routing: Arc<ModelRouter>,
     retries: RetryOptions,
     verticals: SubAgentVerticals,
+    /// The sub-agents that run elsewhere.
+    relayed: RelayedAgents,
 }
+
+/// The sub-agents of a pack that run elsewhere, by id.
+pub type RelayedAgents = BTreeMap<String, Arc<RelayedAgent>>;
 
 impl TurnFactory {
     /// A factory whose agents have the tools that `pack` defines, created with the
@@ -103,6 +109,7 @@ impl TurnFactory {
             worker_tools: toolboxes(&pack.workers),
             routing: Arc::new(routing.unwrap_or_default()),
             retries: RetryOptions::default(),
+            relayed: RelayedAgents::new(),
             pack,
             models,
             id_generator,
@@ -113,6 +120,13 @@ impl TurnFactory {
     #[must_use]
     pub fn routing(mut self, routing: Arc<ModelRouter>) -> Self {
         self.routing = routing;
+        self
+    }
+
+    /// Sets the sub-agents that run elsewhere.
+    #[must_use]
+    pub fn relayed(mut self, relayed: RelayedAgents) -> Self {
+        self.relayed = relayed;
         self
     }
 
@@ -207,8 +221,14 @@ impl TurnFactory {
             toolbox,
             system: prompt_blocks(&self.pack, agent, cohort),
         };
-        let (resources, is_available) = self.agent_resources(input, sub_agent, &[]);
+        let remote = self.relayed.get(&agent.id).cloned();
+        // The models and tools of an agent elsewhere are not those of the pack.
+        let resources = agent.relay.is_none().then(|| {
+            let (resources, is_available) = self.agent_resources(input, sub_agent, &[]);
+            is_available.then(|| Arc::new(resources))
+        });
         BoundSubAgent {
+            remote,
             vertical: agent.vertical.clone().unwrap_or_default(),
             id: agent.id.clone(),
             aliases: agent.aliases.clone(),
@@ -216,7 +236,7 @@ impl TurnFactory {
             timeout: Duration::from_millis(agent.timeout_ms),
             shown_status_ids: agent.emits.clone(),
             default_status: agent.default_status.clone(),
-            resources: is_available.then(|| Arc::new(resources)),
+            resources: resources.flatten(),
         }
     }
 

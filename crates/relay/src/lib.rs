@@ -16,11 +16,13 @@ mod translation;
 mod upstream;
 mod answer;
 mod turn;
+mod sub_agent;
 
 pub use answer::RELAY_MODEL_PREFIX;
 pub use fault::UpstreamFault;
 #[cfg(feature = "schema")]
 pub use request::schema as request_schema;
-pub use request::{HistoryMessage, RelayRequest};
+pub use request::{AgentQuestion, HistoryMessage, RelayRequest};
+pub use sub_agent::{AgentAnswer, AskError, RelayedAgent};
 pub use turn::RelayedTurns;
 pub use upstream::{Upstream, UpstreamLimits};

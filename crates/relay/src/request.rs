@@ -1,14 +1,34 @@
 //! The body of a request to an upstream. Its JSON Schema is `schema/relay/request.json`.
 
 use serde::Serialize;
+use turnwire_event::body::subagent::SubagentContext;
 use turnwire_event::code::TurnKind;
-use turnwire_event::port::TurnInput;
+use turnwire_event::port::{EventEmitter, TurnInput};
 use turnwire_event::{
-    ContentBlock, EpisodeId, InvocationId, JsonObject, Message, Owner, Role, SessionId, TurnId,
+    ContentBlock, EpisodeId, InvocationId, JsonObject, Message, Owner, Role, SessionId, TenantId,
+    TraceContext, TurnId,
 };
 
 /// The version of [`RelayRequest`].
 const VERSION: &str = "1";
+
+/// What the orchestrator asks a sub-agent that runs elsewhere.
+pub struct AgentQuestion<'a> {
+    pub session_id: SessionId,
+    pub turn_id: TurnId,
+    pub tenant: TenantId,
+    pub invocation_id: InvocationId,
+    pub context: &'a SubagentContext,
+    pub question: &'a str,
+    /// What sub-agents of earlier turns have left for all of them.
+    pub notes: Vec<String>,
+    /// The earlier exchanges of the sub-agent.
+    pub messages: Vec<Message>,
+    /// The metadata of the stored answer.
+    pub metadata: JsonObject,
+    pub trace: Option<&'a TraceContext>,
+    pub emitter: &'a dyn EventEmitter,
+}
 
 /// The request of one turn, or of one question to a sub-agent, as an upstream gets it.
 #[derive(Debug, Serialize)]
@@ -38,9 +58,15 @@ pub struct RelayRequest<'a> {
     pub location: Option<&'a str>,
     /// What the person wrote, or what a sub-agent is asked.
     pub content: &'a [ContentBlock],
-    /// Free-form data from the client.
-    #[serde(skip_serializing_if = "JsonObject::is_empty")]
-    pub metadata: &'a JsonObject,
+    /// Free-form data from the client; absent for a sub-agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<&'a JsonObject>,
+    /// For a sub-agent: what it must know of the conversation so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior_context: Option<&'a str>,
+    /// For a sub-agent: what sub-agents have noted in earlier turns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The newest messages of earlier turns, oldest first, as many as the pack says; none by default.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryMessage>,
@@ -71,7 +97,37 @@ impl<'a> RelayRequest<'a> {
             locale: &input.locale,
             location: input.location.as_deref(),
             content: &input.content,
-            metadata: &input.metadata,
+            metadata: Some(&input.metadata).filter(|metadata| !metadata.is_empty()),
+            prior_context: None,
+            notes: Vec::new(),
+            history,
+        }
+    }
+
+    /// The request that asks the sub-agent `agent`.
+    pub(crate) fn of_question(
+        agent: &'a str,
+        question: &'a AgentQuestion<'_>,
+        content: &'a [ContentBlock],
+        history: Vec<HistoryMessage>,
+    ) -> Self {
+        let context = question.context;
+        Self {
+            version: VERSION,
+            agent,
+            session_id: question.session_id,
+            turn_id: question.turn_id,
+            invocation_id: Some(question.invocation_id),
+            tenant: question.tenant.to_string(),
+            principal: context.principal.clone(),
+            episode_id: context.episode_id,
+            kind: TurnKind::Chat,
+            locale: &context.locale,
+            location: context.location.as_deref(),
+            content,
+            metadata: None,
+            prior_context: context.prior_context.as_deref(),
+            notes: question.notes.clone(),
             history,
         }
     }

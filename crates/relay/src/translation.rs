@@ -33,6 +33,8 @@ use crate::shown::shown;
 /// agent has, and a bound for one that never ends them.
 const OPEN_TOOLS_MAX: usize = 256;
 const NOTES_MAX: usize = 64;
+/// The most bytes of a sub-agent's answer that the orchestrator gets: dozens of pages.
+const ANSWER_BYTES_MAX: usize = 65_536;
 /// The prefix of tools whose results are shown.
 const RENDER_PREFIX: &str = "render_";
 
@@ -64,6 +66,8 @@ pub(crate) struct Translation {
     message_id: MessageId,
     model: String,
     has_message: bool,
+    /// The text of a sub-agent, which is not streamed; `None` if the answer is a message.
+    collected: Option<String>,
     /// The index and the kind of the block that is written.
     block: Option<(u32, BlockKind)>,
     tools: HashMap<String, OpenTool>,
@@ -78,13 +82,15 @@ pub(crate) struct Translation {
 pub(crate) type Emissions = Vec<Emission>;
 
 impl Translation {
-    pub(crate) fn new(ids: Arc<dyn IdGenerator>, model: &str, principal: &str) -> Self {
+    /// The answer of the orchestrator or of a worker: its text is streamed as a message.
+    pub(crate) fn streaming(ids: Arc<dyn IdGenerator>, model: &str, principal: &str) -> Self {
         Self {
             actor: Actor::ORCHESTRATOR,
             principal: principal.to_owned(),
             message_id: MessageId(ids.ulid()),
             model: model.to_owned(),
             has_message: false,
+            collected: None,
             block: None,
             tools: HashMap::new(),
             note_count: 0,
@@ -92,6 +98,20 @@ impl Translation {
             reported: None,
             ids,
         }
+    }
+
+    /// The answer of the sub-agent `id`: its text is collected.
+    pub(crate) fn collecting(ids: Arc<dyn IdGenerator>, id: &str, principal: &str) -> Self {
+        Self {
+            actor: Actor::subagent(id),
+            collected: Some(String::new()),
+            ..Self::streaming(ids, "", principal)
+        }
+    }
+
+    /// Takes the text that was collected.
+    pub(crate) fn take_text(&mut self) -> String {
+        self.collected.take().unwrap_or_default()
     }
 
     /// The message of the answer.
@@ -130,7 +150,7 @@ impl Translation {
                 Body::ErrorReported(error)
             }
             InnerEvent::Status { event_id, tool_id } => {
-                return Ok(vec![status(event_id, tool_id.as_deref())]);
+                return Ok(vec![self.status(event_id, tool_id.as_deref())]);
             }
             InnerEvent::McpListToolsStart(server) => {
                 Body::McpListToolsStarted(McpServerRef { server })
@@ -181,6 +201,13 @@ impl Translation {
 
     /// A piece of the message. Pieces of one kind in a row are one block.
     fn piece(&mut self, kind: BlockKind, text: String) -> Result<Emissions, UpstreamFault> {
+        if let Some(collected) = &mut self.collected {
+            if kind == BlockKind::Text {
+                collected.push_str(&text);
+                collected.truncate(collected.floor_char_boundary(ANSWER_BYTES_MAX));
+            }
+            return Ok(Vec::new());
+        }
         if text.is_empty() {
             return Ok(Vec::new());
         }
@@ -286,6 +313,8 @@ impl Translation {
         if text.trim().is_empty() || self.note_count > NOTES_MAX {
             return Vec::new();
         }
+        let own = self.actor.sub_agent().map(str::to_owned);
+        let sub_agent_id = own.or(sub_agent_id);
         let sub_agent_id = sub_agent_id.unwrap_or_else(|| "relay".to_owned());
         let mut metadata = JsonObject::default();
         metadata.set("sub_agent_id", &Value::from(sub_agent_id.as_str()));
@@ -303,6 +332,22 @@ impl Translation {
             ..Emission::new(self.actor.clone(), noted)
         }]
     }
+
+    /// A status. Its id and who may emit it are checked where native statuses are. An upstream that is
+    /// a sub-agent reports for itself alone.
+    fn status(&self, event_id: String, tool_id: Option<&str>) -> Emission {
+        let reporter = tool_id.map(|id| id.strip_prefix("ask_").unwrap_or(id));
+        let actor = match reporter {
+            Some(id) if self.collected.is_none() => Actor::subagent(id),
+            Some(_) | None => self.actor.clone(),
+        };
+        let emitted = Body::StatusEmitted(StatusEmitted {
+            event_id,
+            message: String::new(),
+            invocation_id: None,
+        });
+        Emission::new(actor, emitted)
+    }
 }
 
 /// A tool that did not end well.
@@ -316,18 +361,4 @@ fn failed(tool: OpenTool) -> Emission {
         called: false,
     });
     Emission::new(Actor::tool(&tool.name), failed)
-}
-
-/// A status. Its id and who may emit it are checked where native statuses are.
-fn status(event_id: String, tool_id: Option<&str>) -> Emission {
-    let actor = match tool_id.map(|id| id.strip_prefix("ask_").unwrap_or(id)) {
-        Some(id) => Actor::subagent(id),
-        None => Actor::ORCHESTRATOR,
-    };
-    let emitted = Body::StatusEmitted(StatusEmitted {
-        event_id,
-        message: String::new(),
-        invocation_id: None,
-    });
-    Emission::new(actor, emitted)
 }

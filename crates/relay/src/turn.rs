@@ -63,7 +63,7 @@ impl RelayedTurns {
             emitter: &*turn.emitter,
             actor: Actor::ORCHESTRATOR,
             call_id: CallId(self.ids.ulid()),
-            translation: Translation::new(ids, &model_of(&self.upstream), principal),
+            translation: Translation::streaming(ids, &model_of(&self.upstream), principal),
         };
         let Some(request) = self.request(turn, answer.call_id).await else {
             return Ok(failed(UpstreamFault::Incomplete));

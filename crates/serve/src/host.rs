@@ -39,7 +39,7 @@ use turnwire_render::RenderPolicies;
 use turnwire_tool::{McpServers, OrphanReaper, ProgramRunner, Secrets};
 
 use look::FileFingerprint;
-use relays::RelayedAgents;
+use relays::PackRelays;
 
 pub use judge::judge;
 pub use models::ProviderLimits;
@@ -95,7 +95,7 @@ struct LoadedPack {
     routing: Arc<ModelRouter>,
     factory: TurnFactory,
     policies: RenderPolicies,
-    relayed: RelayedAgents,
+    relays: PackRelays,
 }
 
 /// A pack without mistakes, and the parts that are made of it without waiting.
@@ -291,13 +291,13 @@ impl PackHost {
 impl TurnProducer for PackHost {
     fn history(&self) -> HistoryBudget {
         let loaded = self.loaded.load();
-        loaded.relayed.history(loaded.factory.history())
+        loaded.relays.history(loaded.factory.history())
     }
 
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         let loaded = self.loaded.load();
         let cohort = loaded.checked.pack.cohort(input.owner.principal.as_str());
-        let (versions, history, work) = match loaded.relayed.of(input) {
+        let (versions, history, work) = match loaded.relays.of(input) {
             Some(turns) => {
                 let versions = loaded.checked.pack.versions(&cohort);
                 let history = turns.history();
@@ -409,12 +409,14 @@ async fn load(
     let tools = tools::tools(pack, resources, servers, &draft.secrets).await?;
     let routing = pack.routing.as_ref().map(ModelRouter::new);
     let routing = Arc::new(routing.unwrap_or_default());
+    let relays = PackRelays::new(pack, variables, resources)?;
     let (models, id_generator) = (draft.models.clone(), resources.id_generator.clone());
     let factory = TurnFactory::with_tools(pack.clone(), models, &tools, id_generator)
         .routing(routing.clone())
+        .relayed(relays.sub_agents.clone())
         .retries(resources.bounds.retries);
     Ok(LoadedPack {
-        relayed: RelayedAgents::new(pack, variables, resources)?,
+        relays,
         routing,
         policies: RenderPolicies::new(pack.clone()),
         factory,

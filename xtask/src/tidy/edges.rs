@@ -32,7 +32,10 @@ const ROWS: &[Row] = &[
     ("tool", &["event", "fair", "pack", "dial"]),
     ("plan", &["event"]),
     ("relay", &["event", "dial"]),
-    ("agent", &["event", "pack", "model", "tool", "plan"]),
+    (
+        "agent",
+        &["event", "pack", "model", "tool", "plan", "relay"],
+    ),
     ("render", &["event", "pack"]),
     ("log", &["event"]),
     ("hub", &["event", "log"]),

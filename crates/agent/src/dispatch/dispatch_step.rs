@@ -27,8 +27,9 @@ use turnwire_event::row::MessageScope;
 use turnwire_event::{Actor, Body, ContentBlock, InvocationId, Role};
 use turnwire_plan::{ExpectedSlot, SlotKey, SlotWork, StepRun};
 
-use super::invocation::{Invocation, InvocationError, SubAgentAnswer, run_invocation};
+use super::invocation::{Invocation, InvocationError, SubAgentAnswer};
 use super::invocation_result::{PendingInvocation, decline_sub_agents, end_invocation};
+use super::invocation_run::run_invocation;
 use super::sub_agent::{BoundSubAgent, SubAgentCall, question, written_context};
 use super::turn_binding::{DispatchIntent, EnvelopeFailurePolicy, TurnBinding};
 use super::turn_failures::{AxisFailure, TurnFailures};

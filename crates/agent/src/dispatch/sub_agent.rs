@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use turnwire_event::ContentBlock;
 use turnwire_model::ToolSpec;
+use turnwire_relay::RelayedAgent;
 
 use crate::resources::agent_resources::AgentResources;
 use crate::tool_call::tool_request::ToolRequest;
@@ -34,8 +35,11 @@ pub(crate) struct BoundSubAgent {
     pub(crate) shown_status_ids: Vec<String>,
     /// The status that is shown after a long silence.
     pub(crate) default_status: Option<String>,
-    /// `None` if its tools or models are not available: an invocation then fails.
+    /// `None` if its tools or models are not available: an invocation then fails. Also for a sub-agent
+    /// that runs elsewhere.
     pub(crate) resources: Option<Arc<AgentResources>>,
+    /// The sub-agent, if it runs elsewhere.
+    pub(crate) remote: Option<Arc<RelayedAgent>>,
 }
 
 /// A [`ToolRequest`] and the sub-agent that it calls.
@@ -145,6 +149,7 @@ mod tests {
             shown_status_ids: Vec::new(),
             default_status: None,
             resources: None,
+            remote: None,
         };
         let schema = shop.tool_spec().input_schema;
         for field in schema["properties"].as_object().expect("an object").keys() {

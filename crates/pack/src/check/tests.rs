@@ -11,6 +11,7 @@ mod connector;
 mod tool;
 mod kinds;
 mod provider;
+mod relay;
 mod param;
 mod route;
 mod price;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use turnwire_agent::RelayedAgents;
 use turnwire_dial::{RequestHeaders, Url};
 use turnwire_event::port::{HistoryBudget, TurnInput};
 use turnwire_pack::{AgentDefinition, AgentKind, Pack, RelayDef};
-use turnwire_relay::{RelayedTurns, Upstream, UpstreamLimits};
+use turnwire_relay::{RelayedAgent, RelayedTurns, Upstream, UpstreamLimits};
 
 use super::agent_file::agent_file;
 use super::keys::key;
@@ -16,40 +17,49 @@ use super::{HostResources, PackLoadError, ServerVariables};
 /// The name of the agent of a session that names none.
 const ORCHESTRATOR: &str = "orchestrator";
 
-/// The relayed agents of a pack, by the name by which a session has them.
+/// The relayed agents of a pack.
 #[derive(Default)]
-pub(super) struct RelayedAgents(BTreeMap<String, Arc<RelayedTurns>>);
+pub(super) struct PackRelays {
+    /// Those that answer turns, by the name by which a session has them.
+    turns: BTreeMap<String, Arc<RelayedTurns>>,
+    /// Those that the orchestrator asks.
+    pub(super) sub_agents: RelayedAgents,
+}
 
-impl RelayedAgents {
+impl PackRelays {
     /// The upstreams of the pack. Keys are read here.
     pub(super) fn new(
         pack: &Pack,
         variables: &ServerVariables,
         resources: &HostResources,
     ) -> Result<Self, PackLoadError> {
-        let mut agents = BTreeMap::new();
+        let mut relays = Self::default();
         for (agent, relay) in pack.relays() {
-            let upstream = upstream(agent, relay, variables, resources)?;
+            let upstream = Arc::new(upstream(agent, relay, variables, resources)?);
             let name = match agent.kind {
                 AgentKind::Orchestrator => ORCHESTRATOR,
                 AgentKind::SubAgent | AgentKind::Worker => agent.id.as_str(),
             };
             let ids = Arc::clone(&resources.id_generator);
-            let turns = RelayedTurns::new(Arc::new(upstream), ids);
-            agents.insert(name.to_owned(), Arc::new(turns));
+            if agent.kind == AgentKind::SubAgent {
+                let asked = RelayedAgent::new(Arc::clone(&upstream), Arc::clone(&ids));
+                relays.sub_agents.insert(agent.id.clone(), Arc::new(asked));
+            }
+            let turns = RelayedTurns::new(upstream, ids);
+            relays.turns.insert(name.to_owned(), Arc::new(turns));
         }
-        Ok(Self(agents))
+        Ok(relays)
     }
 
     /// The upstream that answers the turn; `None` if its agent runs in this process.
     pub(super) fn of(&self, input: &TurnInput) -> Option<Arc<RelayedTurns>> {
         let name = input.agent.as_deref().unwrap_or(ORCHESTRATOR);
-        self.0.get(name).cloned()
+        self.turns.get(name).cloned()
     }
 
     /// The most history that a relayed turn reads.
     pub(super) fn history(&self, most: HistoryBudget) -> HistoryBudget {
-        let budgets = self.0.values().map(|turns| turns.history());
+        let budgets = self.turns.values().map(|turns| turns.history());
         budgets.fold(most, |most, budget| HistoryBudget {
             messages_max: most.messages_max.max(budget.messages_max),
             bytes_max: most.bytes_max.max(budget.bytes_max),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{say, until, whole};
+use turnwire_e2e::engine::{EngineFixture, asks, only};
 use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_testkit::chat::{Block, ChatSubmit};
 use turnwire_testkit::pack::TestPack;
@@ -156,4 +157,130 @@ async fn status_of_an_upstream_passes_the_registry_and_the_locale() {
     assert!(suppressed);
     assert!(fixture.server.stderr().contains("status withheld"));
     fixture.check_history().await;
+}
+
+/// A remote shop in a pack whose other agents run here.
+fn remote_shop(upstream: &FakeUpstream, pack: TestPack) -> TestPack {
+    let file = "verticals/shop/agent.yaml";
+    let lines = pack.text(file).lines().filter(|line| {
+        let native = ["model:", "prompt_blocks:", "tools:", "history:"];
+        !native.iter().any(|field| line.starts_with(field))
+    });
+    let relay = format!(
+        "relay:\n  url: {}\n  cancel_url: {}\n  history: {{last: 4}}\n",
+        upstream.url(),
+        upstream.cancel_url()
+    );
+    let text = lines.collect::<Vec<_>>().join("\n") + "\n" + &relay;
+    pack.put(file, &text)
+}
+
+async fn shop_elsewhere(steps: Vec<Step>) -> (FakeUpstream, EngineFixture) {
+    let upstream = FakeUpstream::start(steps).await;
+    let script = asks(&["shop"], "I heard: {{result.ask_shop.text}}");
+    let engine = EngineFixture::with(script, |pack| remote_shop(&upstream, pack)).await;
+    (upstream, engine)
+}
+
+// S2-013, S1-070
+#[tokio::test]
+async fn words_of_a_remote_sub_agent_go_to_the_orchestrator_only() {
+    let (upstream, engine) = shop_elsewhere(stream(&[
+        json!({"type": "thinking", "content": "SUBRAW thought"}),
+        json!({"event_type": "searching_offers", "tool_id": "shop"}),
+        json!({"type": "tool_call_start", "id": "c1", "name": "render_offer_list"}),
+        json!({"type": "tool_result", "id": "c1", "content": {"items": [{"id": "OFF_1"}]}}),
+        json!({"type": "tool_call_end", "id": "c1"}),
+        text("oat "),
+        text("milk"),
+        json!({"type": "usage", "input_tokens": 5, "output_tokens": 4}),
+        completed(),
+    ]))
+    .await;
+    let reply = engine.ask("offers").await;
+    assert_eq!(reply.text(), "I heard: oat milk");
+    reply.assert_absent(&["SUBRAW"]);
+    reply.assert_order(&[
+        "tool_call ask_shop",
+        "status",
+        "data_loading",
+        "data_loaded",
+        "tool_completed ask_shop",
+        "text",
+        "completed",
+    ]);
+    let events = engine.events(reply.turn).await;
+    let completed = &only(&events, "subagent.completed")["payload"];
+    assert_eq!(
+        (&completed["outcome"], &completed["status_events"]),
+        (&json!("success"), &json!(1))
+    );
+    let body = &upstream.requests()[0].body;
+    assert_eq!(body["agent"], "shop");
+    assert!(body["invocation_id"].is_string());
+    assert!(body["content"][0]["text"].is_string());
+    engine.check_history().await;
+}
+
+// S2-083, F13
+#[tokio::test]
+async fn remote_sub_agent_that_fails_is_an_axis_of_its_own() {
+    for steps in [
+        vec![Step::response(500, "", "NPE at db-7.internal")],
+        vec![Step::head(), Step::event(&text("half"))],
+        stream(&[json!({"type": "error", "error": {"code": "RATE_LIMIT_ERROR"}})]),
+        stream(&[json!({"type": "cancelled"})]),
+        stream(&[completed()]),
+    ] {
+        let (_upstream, engine) = shop_elsewhere(steps).await;
+        let reply = engine.ask("offers").await;
+        let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
+        assert_eq!(reply.errors(), [(failed, json!(true))]);
+        reply.assert_absent(&["NPE", "db-7"]);
+        reply.assert_valid_answer();
+        engine.check_history().await;
+    }
+}
+
+// S1-104
+#[tokio::test]
+async fn remote_sub_agent_is_stopped_with_its_turn_and_by_its_timeout() {
+    let stalling = vec![Step::head(), Step::event(&text("half")), Step::Stall];
+    let (upstream, engine) = shop_elsewhere(stalling.clone()).await;
+    let mut stream = say(&engine.api, "stopped", &ChatSubmit::new("offers")).await;
+    until("the sub-agent is asked", || async {
+        upstream.requests().len() == 1
+    })
+    .await;
+    engine.api.cancel(stream.turn()).await.expect("an answer");
+    stream.read_to_end().await.expect("an end");
+    until("the connection is closed", || async {
+        upstream.open_connections() == 0
+    })
+    .await;
+    until("the stop is told", || async {
+        upstream.cancels().len() == 1
+    })
+    .await;
+    engine.check_history().await;
+
+    let upstream = FakeUpstream::start(stalling).await;
+    let script = asks(&["shop"], "Nothing.");
+    let engine = EngineFixture::with(script, |pack| {
+        let pack = remote_shop(&upstream, pack);
+        let file = "verticals/shop/agent.yaml";
+        let text = format!(
+            "{}timeout_ms: 300\n",
+            pack.text(file).replace("timeout_ms:", "# timeout_ms:")
+        );
+        pack.put(file, &text)
+    })
+    .await;
+    let reply = engine.ask("offers").await;
+    assert_eq!(reply.errors().len(), 1);
+    until("the connection is closed", || async {
+        upstream.open_connections() == 0
+    })
+    .await;
+    engine.check_history().await;
 }
