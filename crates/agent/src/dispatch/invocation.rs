@@ -35,7 +35,7 @@ pub(crate) struct Invocation {
     pub(crate) watchdog: Duration,
 }
 
-/// The answer of a sub-agent, from [`run_invocation`].
+/// The answer of a sub-agent, of one invocation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SubAgentAnswer {
     pub(crate) text: String,

@@ -20,7 +20,7 @@ use crate::emitter::ambient;
 /// which a client takes a silent stream for dead.
 const STATUS_REPEAT: Duration = Duration::from_secs(20);
 
-/// Runs an [`Invocation`] with its [`SubAgentEmitter`] as the ambient emitter.
+/// Runs an [`Invocation`] with its sub-agent emitter as the ambient emitter.
 pub(crate) fn run_invocation(
     invocation: Invocation,
 ) -> impl Future<Output = Result<SubAgentAnswer, InvocationError>> + Send + 'static {

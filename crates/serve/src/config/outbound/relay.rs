@@ -14,8 +14,8 @@ section! {
         /// Time limit between two events of an upstream, after which its turn is cancelled with
         /// `IDLE_TIMEOUT`; comments do not count (D-13).
         idle_ms: u64 = "60000", number(10..=86_400_000);
-        /// Maximum size of one event of an upstream: the largest frame of the chat wire is 16 MiB, and
-        /// a text or a list of items fits a few times.
+        /// Maximum size of one event of an upstream: a whole list of items fits, and the largest frame
+        /// of the chat wire has 16 MiB.
         event_bytes_max: usize = "1048576", number(1_024..=16_777_216);
         /// Maximum size of a complete answer of an upstream: some hundred thousand tokens, one by one.
         stream_bytes_max: u64 = "67108864", number(1_024..=1_073_741_824);
