@@ -13,6 +13,9 @@ const causes = {
   limit_calls: "It needed more model calls than a turn may make.",
   limit_tokens: "It needed more tokens than a turn may use.",
   limit_cost: "It cost more than a turn may cost.",
+  upstream_unavailable: "The agent elsewhere could not be reached.",
+  upstream_incomplete: "The answer of the agent elsewhere broke off.",
+  upstream_malformed: "The agent elsewhere sent something unreadable.",
 };
 const toolFaults = {
   timeout: "took too long",
@@ -22,7 +25,7 @@ const toolFaults = {
   internal: "failed",
 };
 const workerFaults = { cancelled_by_user: "the worker was stopped", timeout: "the worker took too long", error: "the worker failed" };
-const cancels = { user_cancel: "", turn_timeout: ": it took too long", idle_timeout: ": nothing happened for too long", client_disconnected: ": nobody was listening", server_shutdown: ": the server was shut down" };
+const cancels = { user_cancel: "", turn_timeout: ": it took too long", idle_timeout: ": nothing happened for too long", upstream_cancelled: ": the agent elsewhere stopped", client_disconnected: ": nobody was listening", server_shutdown: ": the server was shut down" };
 // The elements of a turn's end, which stay behind all others of the turn. If a snapshot and the log both
 // have the end, the one of the log replaces the other: by then the names of the workers are known.
 function conclude(turnId, elements) {

@@ -63,6 +63,9 @@ fn reason_text(completed: &TurnCompleted) -> &'static str {
         (Some("limit_calls"), _) => "it needed more model calls than a turn may make",
         (Some("limit_tokens"), _) => "it needed more tokens than a turn may use",
         (Some("limit_cost"), _) => "it cost more than a turn may cost",
+        (Some("upstream_unavailable"), _) => "the agent elsewhere could not be reached",
+        (Some("upstream_incomplete"), _) => "the answer of the agent elsewhere broke off",
+        (Some("upstream_malformed"), _) => "the agent elsewhere sent something unreadable",
         (_, None) => "the server does not say why",
         (_, Some(error)) => match error.code {
             ErrorCode::InternalError => "something went wrong inside the server",
@@ -133,6 +136,7 @@ fn cancel_reason(reason: &str) -> String {
         "user_cancel" => String::new(),
         "turn_timeout" => ": it took too long".to_owned(),
         "idle_timeout" => ": nothing happened for too long".to_owned(),
+        "upstream_cancelled" => ": the agent elsewhere stopped".to_owned(),
         "server_shutdown" => ": the server was shut down".to_owned(),
         other => format!(" ({other})"),
     }
