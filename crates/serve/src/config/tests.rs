@@ -118,7 +118,7 @@ fn unknown_setting_is_named_at_its_place() {
     );
     assert_eq!(
         refused("", &[], &[("turn.timeout", "1")]),
-        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, stop_wait_ms, running_max, running_max_per_owner, queue_max, queued_max, queued_max_per_owner, inputs_bytes_max, inputs_bytes_max_per_owner, message_blocks_max, key_ttl_s, dm_types"
+        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, idle_ms, stop_wait_ms, running_max, running_max_per_owner, queue_max, queued_max, queued_max_per_owner, inputs_bytes_max, inputs_bytes_max_per_owner, message_blocks_max, key_ttl_s, dm_types"
     );
 }
 
