@@ -98,7 +98,8 @@ ${TURNWIRE_UPSTREAM}.
 
 Examples:
   turnwire relay --upstream http://127.0.0.1:9000/turns
-  turnwire relay --upstream http://127.0.0.1:9000/turns --pack assistant";
+  turnwire relay --upstream http://127.0.0.1:9000/turns --pack assistant
+  turnwire relay --upstream http://127.0.0.1:9000/v1/chat/completions --model my-agent";
 
 const CONFIG: &str = "\
 Settings come from flags, then TURNWIRE_<SECTION>_<KEY> in the environment, then the file, then
@@ -189,6 +190,9 @@ pub(crate) struct RelayArgs {
     /// URL of the agent that answers
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: String,
+    /// The model or agent to ask for, if the upstream is a Chat Completions API
+    #[arg(long, value_name = "NAME", conflicts_with = "pack")]
+    pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,
 }

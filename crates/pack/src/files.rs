@@ -24,6 +24,9 @@ const SKIPPED_MAX: usize = 20;
 /// The folder that is never read: a team's own tools may use it.
 const UNREAD: &str = "evals";
 
+/// The file of [`PackFiles::relay`] whose last block is `relay`.
+const RELAYED: &str = "orchestrator.yaml";
+
 /// A folder that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: cannot be read: {cause}")]
@@ -116,9 +119,15 @@ impl PackFiles {
         Self::from_pairs(MARKET.iter().copied())
     }
 
-    /// The pack whose only agent is the upstream in `TURNWIRE_UPSTREAM`, built into the binary.
-    pub fn relay() -> Self {
-        Self::from_pairs(RELAY.iter().copied())
+    /// The pack whose only agent is the upstream in `TURNWIRE_UPSTREAM`, built into the binary. With a
+    /// `model` the upstream is a Chat Completions API.
+    pub fn relay(model: Option<&str>) -> Self {
+        let mut files = Self::from_pairs(RELAY.iter().copied());
+        if let (Some(model), Some(text)) = (model, files.texts.get_mut(RELAYED)) {
+            let model = serde_json::Value::from(model);
+            text.push_str(&format!("  dialect: openai_chat\n  model: {model}\n"));
+        }
+        files
     }
 
     /// A small complete pack to start from; `name` is its name.

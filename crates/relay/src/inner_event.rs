@@ -16,7 +16,7 @@ use crate::vocabulary::InnerType;
 /// The longest id or name that an upstream may give: several times what any framework makes.
 pub(crate) const NAME_BYTES_MAX: usize = 256;
 /// The data of the block that ends a stream.
-const SENTINEL: &str = "[DONE]";
+pub(crate) const SENTINEL: &str = "[DONE]";
 
 /// An event of an upstream.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +68,8 @@ pub(crate) enum InnerEvent {
     },
     /// The block `[DONE]`, after which nothing comes.
     Sentinel,
+    /// An event without content: it shows that the upstream is alive.
+    Silent,
     /// A type that is not in the vocabulary.
     Unknown,
 }
@@ -316,5 +318,112 @@ fn failure(raw: RawEvent<'_>) -> InnerEvent {
             ..code.unwrap_or(ErrorCode::InternalError).into()
         },
         is_final: raw.is_final.unwrap_or(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(event: &Value) -> Result<InnerEvent, MalformedEvent> {
+        parse(&event.to_string())
+    }
+
+    // S1-032
+    #[test]
+    fn nested_and_flat_fields_mean_the_same() {
+        let flat =
+            json!({"type": "tool_call_start", "id": "c1", "name": "search", "tool_type": "mcp"});
+        let nested = json!({"type": "tool_call_start", "tool_call": {"id": "c1", "name": "search", "type": "mcp"}});
+        assert_eq!(read(&flat), read(&nested));
+        assert_eq!(
+            read(&flat),
+            Ok(InnerEvent::ToolCallStart {
+                id: "c1".into(),
+                name: "search".into(),
+                tool_type: ToolType::Mcp,
+            })
+        );
+        let flat = json!({"type": "error", "code": "RATE_LIMIT_ERROR"});
+        let nested =
+            json!({"type": "error", "error": {"code": "RATE_LIMIT_ERROR"}, "is_final": true});
+        assert_eq!(read(&flat), read(&nested));
+        let flat = json!({"type": "usage", "input_tokens": 2, "output_tokens": 3});
+        let nested = json!({"type": "usage", "usage": {"input_tokens": 2, "output_tokens": 3, "total_tokens": 5}});
+        assert_eq!(read(&flat), read(&nested));
+    }
+
+    // S1-093
+    #[test]
+    fn free_text_of_a_failure_is_not_read() {
+        let told = json!({
+            "type": "error",
+            "error": {
+                "code": "NullPointerException at db-7",
+                "sub_agent_id": "shop at db-7",
+                "enricher_id": "/srv/secret",
+                "reason": "Host db-7 is down",
+                "message": "db-7",
+            },
+        });
+        let Ok(InnerEvent::Error { error, is_final }) = read(&told) else {
+            panic!("an error")
+        };
+        assert!(is_final);
+        assert_eq!(error, ErrorCode::InternalError.into());
+        let kept = json!({"type": "error", "error": {"code": "CCS_ENVELOPE_ERROR", "enricher_id": "offer_search", "reason": "upstream_timeout"}});
+        let Ok(InnerEvent::Error { error, .. }) = read(&kept) else {
+            panic!("an error")
+        };
+        assert_eq!(
+            error,
+            TurnError::envelope("offer_search", Reason::UpstreamTimeout)
+        );
+    }
+
+    #[test]
+    fn ids_and_names_are_bounded() {
+        let with = |id: &str| json!({"type": "tool_call_end", "id": id});
+        assert!(read(&with(&"i".repeat(NAME_BYTES_MAX))).is_ok());
+        for bad in ["", &"i".repeat(NAME_BYTES_MAX + 1)] {
+            assert_eq!(read(&with(bad)), Err(MalformedEvent));
+        }
+        let worker =
+            json!({"type": "tool_call_start", "id": "c1", "name": "n", "tool_type": "delegate"});
+        let Ok(InnerEvent::ToolCallStart { tool_type, .. }) = read(&worker) else {
+            panic!("a tool")
+        };
+        assert_eq!(tool_type, ToolType::Function, "no worker of this server");
+    }
+
+    #[test]
+    fn what_is_no_event_is_malformed_and_new_types_are_not() {
+        for data in [
+            "",
+            "Hello",
+            "[1]",
+            "{}",
+            "null",
+            "{\"type\":7}",
+            "{\"type\":\"text\"}",
+            "{\"type\":\"text\",\"content\":7}",
+            "{\"event_type\":7}",
+        ] {
+            assert_eq!(parse(data), Err(MalformedEvent), "{data}");
+        }
+        assert_eq!(parse("{\"type\":\"weather\"}"), Ok(InnerEvent::Unknown));
+        assert_eq!(parse(" [DONE] "), Ok(InnerEvent::Sentinel));
+    }
+
+    proptest! {
+        #[test]
+        fn no_data_breaks_the_parser(data in "\\PC{0,200}", kind in "[a-z_]{0,20}", content in "\\PC{0,50}") {
+            let _ = parse(&data);
+            let event = json!({"type": kind, "content": content, "id": content, "usage": content, "error": content});
+            let _ = read(&event);
+        }
     }
 }

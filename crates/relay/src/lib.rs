@@ -13,12 +13,14 @@ mod fault;
 mod request;
 mod shown;
 mod translation;
+mod dialect;
 mod upstream;
 mod answer;
 mod turn;
 mod sub_agent;
 
 pub use answer::RELAY_MODEL_PREFIX;
+pub use dialect::UpstreamDialect;
 pub use fault::UpstreamFault;
 #[cfg(feature = "schema")]
 pub use request::schema as request_schema;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::json;
 use turnwire_event::body::llm::CallCompleted;
 use turnwire_event::code::LlmErrorClass;
@@ -119,14 +118,14 @@ impl RelayedAgent {
         let messages = history(messages, question.turn_id, self.upstream.history_max);
         let agent = &self.upstream.agent;
         let request = RelayRequest::of_question(agent, question, &content, messages);
-        let body = serde_json::to_vec(&request).map(Bytes::from);
+        let body = self.upstream.dialect.body(&request);
         let stop = json!({
             "session_id": question.session_id,
             "turn_id": question.turn_id,
             "invocation_id": question.invocation_id,
         });
         Ok(AnswerRequest {
-            body: body.map_err(|_| AskError::Failed(LlmErrorClass::Internal))?,
+            body: body.ok_or(AskError::Failed(LlmErrorClass::Internal))?,
             stop: stop.to_string().into(),
             traceparent: traceparent(question.trace, question.turn_id, call),
         })

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde_json::json;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CancelCode, TurnStatus};
@@ -85,7 +84,7 @@ impl RelayedTurns {
         let request = RelayRequest::of_turn(&self.upstream.agent, input, messages);
         let stop = json!({"session_id": input.session_id, "turn_id": input.turn_id});
         Some(AnswerRequest {
-            body: serde_json::to_vec(&request).ok().map(Bytes::from)?,
+            body: self.upstream.dialect.body(&request)?,
             stop: stop.to_string().into(),
             traceparent: traceparent(input.trace.as_deref(), input.turn_id, call),
         })

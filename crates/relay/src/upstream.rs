@@ -1,6 +1,7 @@
 //! An upstream and one call of it: the request is sent once, the events are read one by one, and the
 //! connection is closed when the call is dropped.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,9 @@ use turnwire_dial::{
 };
 use turnwire_event::metric;
 
+use crate::dialect::{UpstreamDecoder, UpstreamDialect};
 use crate::fault::UpstreamFault;
-use crate::inner_event::{InnerEvent, parse};
+use crate::inner_event::InnerEvent;
 
 /// How long to wait for what an upstream sends after the end of its answer, to count it.
 const DRAIN_WAIT: Duration = Duration::from_secs(1);
@@ -41,6 +43,7 @@ pub struct Upstream {
     /// The agent of the pack that it is.
     pub agent: String,
     pub url: Url,
+    pub dialect: UpstreamDialect,
     /// Where a stop is posted to, if the upstream has such a place.
     pub cancel_url: Option<Url>,
     /// Headers of every request, with the key.
@@ -58,6 +61,9 @@ pub(crate) struct UpstreamCall {
     body: StreamingResponse,
     chunk: Bytes,
     sse: SseReader,
+    decoder: UpstreamDecoder,
+    /// Events that were decoded and not yet returned: those of one block.
+    pending: VecDeque<InnerEvent>,
     idle_deadline: Instant,
     cancel: CancelNotice,
 }
@@ -160,6 +166,8 @@ impl Upstream {
             body: response,
             chunk: Bytes::new(),
             sse: SseReader::new(limits),
+            decoder: self.dialect.decoder(),
+            pending: VecDeque::new(),
             idle_deadline,
             cancel,
         })
@@ -177,19 +185,24 @@ impl UpstreamCall {
     /// Waits for an event within the idle window and the bounds of the stream.
     pub(crate) async fn next(&mut self) -> Result<InnerEvent, UpstreamFault> {
         loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Ok(event);
+            }
             let mut unread: &[u8] = &self.chunk;
             let available = unread.len();
-            let event = match self.sse.next_event(&mut unread)? {
-                Some(event) => Some(parse(event.data).map_err(|_| UpstreamFault::Malformed)?),
-                None => None,
+            let is_event = match self.sse.next_event(&mut unread)? {
+                Some(event) => {
+                    self.decoder.step(event, &mut self.pending)?;
+                    true
+                }
+                None => false,
             };
             let consumed = available - unread.len();
             self.chunk.advance(consumed);
-            if let Some(event) = event {
-                self.idle_deadline = Instant::now() + self.upstream.limits.idle;
-                return Ok(event);
+            match is_event {
+                true => self.idle_deadline = Instant::now() + self.upstream.limits.idle,
+                false => self.read().await?,
             }
-            self.read().await?;
         }
     }
 
@@ -204,7 +217,7 @@ impl UpstreamCall {
             Err(_) => Err(UpstreamFault::Idle),
             Ok(None) => {
                 self.cancel.disarm();
-                Err(UpstreamFault::Incomplete)
+                self.decoder.end(&mut self.pending)
             }
             Ok(Some(Err(error))) => Err(UpstreamFault::of_body(error)),
             Ok(Some(Ok(chunk))) => {
@@ -222,7 +235,7 @@ impl UpstreamCall {
             let drained = async {
                 loop {
                     match self.next().await {
-                        Ok(InnerEvent::Sentinel) => {}
+                        Ok(InnerEvent::Sentinel | InnerEvent::Usage(_)) => {}
                         // What is not an event is discarded as well, and ends the reading.
                         Ok(_) => count_discarded(1),
                         Err(UpstreamFault::Malformed) => return count_discarded(1),

@@ -123,7 +123,9 @@ pub async fn host(
 ) -> Result<Arc<PackHost>, RunError> {
     let source = match (&config.pack.dir, &config.relay.upstream) {
         (Some(dir), _) => PackSource::Folder(dir.clone()),
-        (None, Some(_)) => PackSource::Relay,
+        (None, Some(_)) => PackSource::Relay {
+            model: config.relay.model.clone(),
+        },
         (None, None) => PackSource::Demo,
     };
     if let Some(upstream) = &config.relay.upstream {

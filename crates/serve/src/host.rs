@@ -115,8 +115,11 @@ pub enum PackSource {
     Folder(PathBuf),
     /// The demo pack of the binary, which never changes.
     Demo,
-    /// The pack of the binary whose only agent is the upstream in `TURNWIRE_UPSTREAM`.
-    Relay,
+    /// The pack of the binary whose only agent is the upstream in `TURNWIRE_UPSTREAM`, which is asked
+    /// for a model if it is a Chat Completions API.
+    Relay {
+        model: Option<String>,
+    },
 }
 
 /// The [`TurnProducer`] of a pack.
@@ -346,7 +349,7 @@ fn read(source: &PackSource) -> Result<PackFiles, PackReadError> {
     match source {
         PackSource::Folder(dir) => PackFiles::read(dir),
         PackSource::Demo => Ok(PackFiles::market()),
-        PackSource::Relay => Ok(PackFiles::relay()),
+        PackSource::Relay { model } => Ok(PackFiles::relay(model.as_deref())),
     }
 }
 

@@ -4,6 +4,7 @@ mod vocabulary;
 mod endings;
 mod stops;
 mod packs;
+mod chat_api;
 
 use serde_json::{Value, json};
 use turnwire_e2e::server_fixture::ServerFixture;

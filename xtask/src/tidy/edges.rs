@@ -31,7 +31,7 @@ const ROWS: &[Row] = &[
     ("model", &["event", "pack", "dial"]),
     ("tool", &["event", "fair", "pack", "dial"]),
     ("plan", &["event"]),
-    ("relay", &["event", "dial"]),
+    ("relay", &["event", "dial", "model"]),
     (
         "agent",
         &["event", "pack", "model", "tool", "plan", "relay"],

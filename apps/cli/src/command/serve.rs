@@ -25,7 +25,7 @@ pub(crate) fn run(args: &SettingArgs) -> Result<()> {
 
 /// Runs the server in front of an upstream.
 pub(crate) fn relay(args: &RelayArgs) -> Result<()> {
-    serve(|| settings::load_with_upstream(&args.settings, Some(&args.upstream)))
+    serve(|| settings::load_relay(args))
 }
 
 fn serve(load: impl FnOnce() -> Result<ServerConfig>) -> Result<()> {

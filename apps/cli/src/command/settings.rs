@@ -6,19 +6,24 @@ use anyhow::Result;
 use serde_json::json;
 use turnwire_serve::config::{self, EffectiveSetting, SettingFlag, SettingSources};
 
-use crate::args::{ConfigShowArgs, SettingArgs};
+use crate::args::{ConfigShowArgs, RelayArgs, SettingArgs};
 use crate::terminal::output::print;
 
 /// Loads the effective settings: from the flags in `args`, then the environment, then the config
 /// file, then the defaults.
 pub(crate) fn load(args: &SettingArgs) -> Result<config::ServerConfig> {
-    load_with_upstream(args, None)
+    load_with(args, (None, None))
 }
 
 /// [`load`] with the upstream of `turnwire relay`.
-pub(crate) fn load_with_upstream(
+pub(crate) fn load_relay(args: &RelayArgs) -> Result<config::ServerConfig> {
+    load_with(&args.settings, (Some(&args.upstream), args.model.as_ref()))
+}
+
+/// [`load`] with an upstream and the model to ask it for.
+fn load_with(
     args: &SettingArgs,
-    upstream: Option<&str>,
+    (upstream, model): (Option<&String>, Option<&String>),
 ) -> Result<config::ServerConfig> {
     let path_text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let log_format = args.log_json.then(|| "json".to_owned());
@@ -29,7 +34,8 @@ pub(crate) fn load_with_upstream(
         ("--record", "model.record", path_text(&args.record)),
         ("--wire-version", "wire.version", args.wire_version.clone()),
         ("--log-json", "log.format", log_format),
-        ("--upstream", "relay.upstream", upstream.map(str::to_owned)),
+        ("--upstream", "relay.upstream", upstream.cloned()),
+        ("--model", "relay.model", model.cloned()),
     ];
     let given_flag = |(name, key, value): (_, _, Option<String>)| {
         value.map(|value| SettingFlag { name, key, value })

@@ -14,12 +14,16 @@ pub enum RelayDialect {
     /// The request of `schema/relay/request.json`, answered by events of the inner vocabulary.
     #[default]
     Turnwire,
+    /// The Chat Completions API of OpenAI, which most agents can serve.
+    OpenaiChat,
 }
 
 /// The `relay` block of an agent: the agent runs elsewhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RelayDef {
     pub dialect: RelayDialect,
+    /// The model or agent to ask for, in a dialect that names one.
+    pub model: Option<String>,
     /// Where turns are posted to, with variables filled in.
     pub url: String,
     /// Where stops are posted to.
@@ -44,6 +48,7 @@ impl fmt::Debug for RelayDef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RelayDef")
             .field("dialect", &self.dialect)
+            .field("model", &self.model)
             .field("cancels", &self.cancel_url.is_some())
             .field("history", &self.history)
             .finish_non_exhaustive()

@@ -20,6 +20,8 @@ pub(crate) struct RelaySource {
     /// What the upstream speaks. The default is `turnwire`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<RelayDialect>"))]
     pub(crate) dialect: Option<Located<String>>,
+    /// The model or agent to ask for: required for `openai_chat`, and for nothing else.
+    pub(crate) model: Option<Located<String>>,
     /// Where the stop of a turn is posted to. Without it a stop closes the connection alone.
     pub(crate) cancel_url: Option<Located<String>>,
     /// The environment variable with the key of the upstream, as `${NAME}`; the key itself is not

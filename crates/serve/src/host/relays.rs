@@ -7,8 +7,8 @@ use std::time::Duration;
 use turnwire_agent::RelayedAgents;
 use turnwire_dial::{RequestHeaders, Url};
 use turnwire_event::port::{HistoryBudget, TurnInput};
-use turnwire_pack::{AgentDefinition, AgentKind, Pack, RelayDef};
-use turnwire_relay::{RelayedAgent, RelayedTurns, Upstream, UpstreamLimits};
+use turnwire_pack::{AgentDefinition, AgentKind, Pack, RelayDef, RelayDialect};
+use turnwire_relay::{RelayedAgent, RelayedTurns, Upstream, UpstreamDialect, UpstreamLimits};
 
 use super::agent_file::agent_file;
 use super::keys::key;
@@ -90,6 +90,12 @@ fn upstream(
     let or = |ms: Option<u64>, default| ms.map_or(default, Duration::from_millis);
     Ok(Upstream {
         agent: agent.id.clone(),
+        dialect: match relay.dialect {
+            RelayDialect::Turnwire => UpstreamDialect::Turnwire,
+            RelayDialect::OpenaiChat => UpstreamDialect::OpenAiChat {
+                model: relay.model.clone().unwrap_or_default(),
+            },
+        },
         url: url(&relay.url)?,
         cancel_url: relay.cancel_url.as_deref().map(url).transpose()?,
         headers,

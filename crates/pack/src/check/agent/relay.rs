@@ -5,7 +5,7 @@ use crate::check::endpoint::header;
 use crate::check::endpoint::url::{self, UrlField};
 use crate::check::model::key::{self, KeyFields};
 use crate::check::report::{FileReport, value_of, word};
-use crate::pack::relay::RelayDef;
+use crate::pack::relay::{RelayDef, RelayDialect};
 use crate::source::agent::CommonFields;
 use crate::source::form::ShortOrLong;
 use crate::source::relay::RelaySource;
@@ -39,6 +39,8 @@ pub(crate) fn check(
 ) -> RelayDef {
     refuse_native_fields(report, fields);
     let source = &relay.value;
+    let dialect = word(&source.dialect).unwrap_or_default();
+    check_model(report, relay, dialect);
     let key = KeyFields {
         key: source.key.as_ref(),
         key_file: source.key_file.as_ref(),
@@ -48,7 +50,8 @@ pub(crate) fn check(
         Some(url::check(report, url, field, vars))
     };
     RelayDef {
-        dialect: word(&source.dialect).unwrap_or_default(),
+        dialect,
+        model: value_of(&source.model),
         url: address(report, &source.url, &UPSTREAM).unwrap_or_default(),
         cancel_url: address(report, &source.cancel_url, &CANCEL),
         key: key::check(report, &key, vars),
@@ -87,6 +90,25 @@ fn refuse_native_fields(report: &mut FileReport<'_>, fields: &CommonFields<'_>) 
     refuse(history, "history");
 }
 
+/// A dialect that names a model needs one, and the other has no place for it.
+fn check_model(report: &mut FileReport<'_>, relay: &Located<RelaySource>, dialect: RelayDialect) {
+    match (dialect, &relay.value.model) {
+        (RelayDialect::OpenaiChat, None) => {
+            let message = "`model` is missing: `openai_chat` asks for one by name";
+            report.error(relay.position, message, "`model: my-agent`");
+        }
+        (RelayDialect::Turnwire, Some(model)) => {
+            let message = "`model` has no effect in the dialect `turnwire`";
+            report.error(
+                model.position,
+                message,
+                "`dialect: openai_chat`, or no model",
+            );
+        }
+        (RelayDialect::OpenaiChat, Some(_)) | (RelayDialect::Turnwire, None) => {}
+    }
+}
+
 fn history(report: &mut FileReport<'_>, source: &RelaySource) -> u32 {
     let Some(history) = &source.history else {
         return 0;
@@ -109,7 +131,8 @@ mod tests {
     #[test]
     fn definition_has_the_same_debug_text_in_every_environment() {
         let relay = |url: &str| RelayDef {
-            dialect: Default::default(),
+            dialect: RelayDialect::default(),
+            model: None,
             url: url.to_owned(),
             cancel_url: None,
             key: crate::pack::provider::ApiKeySource::None,

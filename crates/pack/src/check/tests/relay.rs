@@ -29,7 +29,15 @@ fn relay_needs_an_address_and_nothing_of_a_native_agent() {
         told("relay:\n  url: http://127.0.0.1:9000/turns\n"),
         [""; 0]
     );
-    let cases: [(&str, &str); 9] = [
+    let cases: [(&str, &str); 11] = [
+        (
+            "relay: {url: \"http://a\", dialect: openai_chat}\n",
+            "orchestrator.yaml:5:8: error: `model` is missing: `openai_chat` asks for one by name",
+        ),
+        (
+            "relay: {url: \"http://a\", model: m}\n",
+            "orchestrator.yaml:5:33: error: `model` has no effect in the dialect `turnwire`",
+        ),
         (
             "relay: {dialect: turnwire}\n",
             "orchestrator.yaml:5:8: error: `url` is missing",

@@ -9,6 +9,9 @@ section! {
         /// URL of the agent that answers every turn: `turnwire relay --upstream`. A pack may name it as
         /// `${TURNWIRE_UPSTREAM}`; without a pack the server has no other agent.
         upstream: Option<String> = "", optional_text;
+        /// Model or agent to ask the upstream for, if it is a Chat Completions API:
+        /// `turnwire relay --model`. Without it the upstream speaks the inner vocabulary.
+        model: Option<String> = "", optional_text;
         /// Time limit for connecting to an upstream: many times what a working network needs.
         connect_ms: u64 = "5000", number(1..=600_000);
         /// Time limit between two events of an upstream, after which its turn is cancelled with
