@@ -12,6 +12,7 @@ mod inner_event;
 mod fault;
 mod request;
 mod shown;
+mod tools;
 mod translation;
 mod dialect;
 mod upstream;

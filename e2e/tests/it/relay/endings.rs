@@ -1,11 +1,13 @@
 //! Exactly one terminal, whatever the upstream does (F13).
 
-use std::time::Duration;
-
 use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
 use turnwire_e2e::chat::{code, events, until, whole, words};
+use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::Body;
 use turnwire_testkit::chat::{Block, ChatSubmit};
+use turnwire_testkit::server::ServerOptions;
 use turnwire_testkit::upstream::{UpstreamStep as Step, stream};
 
 use super::{completed, relay, text};
@@ -248,30 +250,30 @@ async fn turn_ends_once_whatever_the_upstream_does() {
 #[tokio::test]
 async fn tls_error_and_absent_upstream_end_the_turn() {
     let (upstream, fixture) = relay(stream(&[completed()])).await;
-    let plain = upstream.url();
     drop(upstream);
     let (_, frames) = whole(&fixture.api, "nobody", &ChatSubmit::new("hi")).await;
     assert_eq!(
         (frames.last().map(Block::event), code(&frames)),
         (Some("error"), UNAVAILABLE)
     );
-    // A TLS client meets a server without TLS.
-    let (_plain, fixture) = super::relay_with(stream(&[completed()]), |options| options).await;
-    drop(fixture);
-    let upstream = turnwire_testkit::upstream::FakeUpstream::start(vec![Step::Bytes(
-        b"HTTP/1.1 400 X\r\n\r\n".to_vec(),
-    )])
-    .await;
-    let https = upstream.url().replace("http://", "https://");
-    let options =
-        turnwire_testkit::server::ServerOptions::default().set("relay", "upstream", https);
-    let fixture = turnwire_e2e::server_fixture::ServerFixture::new(options).await;
+    assert!(!format!("{frames:?}").contains("127.0.0.1"));
+    // A TLS client meets a server that does not speak TLS.
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let https = format!("https://{address}/turns");
+    let options = ServerOptions::default().set("relay", "upstream", https);
+    let fixture = ServerFixture::new(options).await;
     let (_, frames) = whole(&fixture.api, "tls", &ChatSubmit::new("hi")).await;
     assert_eq!(
         (frames.last().map(Block::event), code(&frames)),
         (Some("error"), UNAVAILABLE)
     );
-    assert!(!format!("{frames:?}").contains(&plain));
+    assert!(fixture.server.stderr().contains("cause=\"unreachable\""));
 }
 
 // S1-116
@@ -315,6 +317,5 @@ async fn tools_left_open_are_closed_before_the_terminal() {
             .filter(|event| matches!(&event.body, Body::ToolFailed(_)));
         assert_eq!(failed.count(), 1, "{name}");
         fixture.check_history().await;
-        tokio::time::sleep(Duration::ZERO).await;
     }
 }

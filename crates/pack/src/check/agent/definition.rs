@@ -35,6 +35,9 @@ pub(crate) fn orchestrator(
 ) -> AgentDefinition {
     let kind = AgentKind::Orchestrator;
     let mut definition = common(report, source.common(), kind, context);
+    if let (Some(_), Some(first)) = (&source.relay, source.sub_agents.first()) {
+        relay::report_ineffective(report, first.position, "sub_agents");
+    }
     let flags = context.manifest.known_flags();
     for listed in &source.sub_agents {
         let (id, flag) = match &listed.value {

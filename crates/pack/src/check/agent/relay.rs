@@ -72,13 +72,17 @@ pub(crate) fn require_prompt(report: &mut FileReport<'_>, fields: &CommonFields<
     }
 }
 
+/// Reports a field that only an agent of this process has.
+pub(crate) fn report_ineffective(report: &mut FileReport<'_>, position: TextPosition, name: &str) {
+    let message = format!("`{name}` has no effect beside `relay`: the agent runs elsewhere");
+    report.error(position, message, "one of the two");
+}
+
 /// Reports what only an agent has that runs in this process.
 fn refuse_native_fields(report: &mut FileReport<'_>, fields: &CommonFields<'_>) {
     let mut refuse = |position: Option<TextPosition>, name: &str| {
         if let Some(position) = position {
-            let message =
-                format!("`{name}` has no effect beside `relay`: the agent runs elsewhere");
-            report.error(position, message, "one of the two");
+            report_ineffective(report, position, name);
         }
     };
     refuse(fields.model.map(|model| model.position), "model");

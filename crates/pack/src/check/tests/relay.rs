@@ -29,7 +29,11 @@ fn relay_needs_an_address_and_nothing_of_a_native_agent() {
         told("relay:\n  url: http://127.0.0.1:9000/turns\n"),
         [""; 0]
     );
-    let cases: [(&str, &str); 11] = [
+    let cases: [(&str, &str); 12] = [
+        (
+            "sub_agents: [shop]\nrelay: {url: \"http://a\"}\n",
+            "orchestrator.yaml:5:14: error: `sub_agents` has no effect beside `relay`",
+        ),
         (
             "relay: {url: \"http://a\", dialect: openai_chat}\n",
             "orchestrator.yaml:5:8: error: `model` is missing: `openai_chat` asks for one by name",
