@@ -56,6 +56,7 @@ impl TurnProducer for PacedProducer {
     fn bind(&self, _: &TurnInput) -> BoundTurn {
         let sides = self.sides.clone();
         BoundTurn {
+            relayed_to: None,
             experiment_arm: String::new(),
             verticals: SubAgentVerticals::default(),
             versions: BoundVersions {

@@ -28,6 +28,7 @@ pub fn delta_frame(sub: u32, words: &str) -> Vec<u8> {
     let mut payload = Vec::new();
     body.write(&mut payload);
     let envelope = EventEnvelope {
+        response_id: None,
         id: Position {
             epoch: Epoch::FIRST,
             seq: Seq(4),

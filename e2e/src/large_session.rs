@@ -85,6 +85,7 @@ fn record(
     body: Body,
 ) -> EventRecord {
     let event = Event {
+        response_id: None,
         id,
         session_id,
         turn_id: None,

@@ -18,7 +18,7 @@ An event has these members, in this order:
 | `id` | the [position](wires/session.md#positions-and-cursors) in the log of its session |
 | `type` | one of the types below |
 | `session_id` | the session |
-| `turn_id`, `response_id` | the turn, under both of its names; null outside of any turn |
+| `turn_id`, `response_id` | the turn, by its id and by the id of its response; null outside of any turn |
 | `actor` | `user`, `orchestrator`, `subagent:<id>`, `tool:<name>`, `worker:<session_id>`, `system` or `relay` |
 | `timestamp` | UTC, with milliseconds |
 | `persisted` | true if the event is in the log, false if it was only sent |

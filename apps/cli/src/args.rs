@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use turnwire_event::{
-    Epoch, Owner, Position, Principal, ResponseId, Seq, SessionId, TenantId, TurnId,
-};
+use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId, TurnId};
 
 mod approve;
 mod pack;
@@ -298,10 +296,9 @@ fn start_position(text: &str) -> Result<StartPosition, String> {
         .map_err(|_| "expected an event id (evt_…), `start` or `now`".to_owned())
 }
 
-/// Parses a turn by its [`TurnId`] or its [`ResponseId`].
+/// Parses a turn by its [`TurnId`] or its response id.
 fn turn_id(text: &str) -> Result<TurnId, String> {
-    let response = |_| text.parse::<ResponseId>().map(TurnId::from);
-    let turn = text.parse().or_else(response);
+    let turn = TurnId::named(text);
     turn.map_err(|_| "expected a turn id (01J…) or a response id (resp_01J…)".to_owned())
 }
 

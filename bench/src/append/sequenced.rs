@@ -170,6 +170,7 @@ fn stored_bytes(body: &Body) -> usize {
     let (mut payload, mut event) = (Vec::new(), Vec::new());
     body.write(&mut payload);
     let envelope = EventEnvelope {
+        response_id: None,
         id: Position::persisted(Epoch::FIRST, Seq(1)),
         kind: EventType::FeedbackRecorded,
         session_id: SessionId(Ulid(1)),

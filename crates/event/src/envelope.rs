@@ -3,13 +3,15 @@
 //! The sequencer serialises each event once, around payload bytes that are already JSON; those
 //! bytes are hashed, stored and sent. Parsing is for the client, crash recovery and tests.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::clock::Timestamp;
-use crate::id::{ResponseId, SessionId, TurnId};
+use crate::id::{ResponseId, SessionId, TurnId, UpstreamResponseId};
 use crate::kind::EventType;
 use crate::position::Position;
 
@@ -92,6 +94,8 @@ pub struct EventEnvelope<'a> {
     pub session_id: SessionId,
     /// The turn; `None` for events outside of any turn.
     pub turn_id: Option<TurnId>,
+    /// The id that the turn's upstream gave; `None` for the turn's own.
+    pub response_id: Option<&'a UpstreamResponseId>,
     pub actor: &'a Actor,
     /// The timestamp, already formatted.
     pub timestamp: &'a str,
@@ -116,8 +120,8 @@ impl EventEnvelope<'_> {
                 let text = turn.0.text();
                 put(out, &["\",\"turn_id\":\""]);
                 out.extend_from_slice(&text);
-                put(out, &["\",\"response_id\":\"", ResponseId::PREFIX]);
-                out.extend_from_slice(&text);
+                put(out, &["\",\"response_id\":\""]);
+                write_response_id(self.response_id, turn, out);
                 out.push(b'"');
             }
         }
@@ -149,6 +153,17 @@ impl EventEnvelope<'_> {
     }
 }
 
+/// Appends the response id of a turn: the one that its upstream gave, or its own. None needs escaping.
+pub fn write_response_id(given: Option<&UpstreamResponseId>, turn: TurnId, out: &mut Vec<u8>) {
+    match given {
+        Some(given) => out.extend_from_slice(given.as_str().as_bytes()),
+        None => {
+            out.extend_from_slice(ResponseId::PREFIX.as_bytes());
+            out.extend_from_slice(&turn.0.text());
+        }
+    }
+}
+
 fn put(out: &mut Vec<u8>, parts: &[&str]) {
     for part in parts {
         out.extend_from_slice(part.as_bytes());
@@ -161,6 +176,8 @@ pub struct Event {
     pub id: Position,
     pub session_id: SessionId,
     pub turn_id: Option<TurnId>,
+    /// The id that the turn's upstream gave to its response; `None` for the turn's own.
+    pub response_id: Option<UpstreamResponseId>,
     pub actor: Actor,
     pub timestamp: Timestamp,
     pub trace: Option<TraceContext>,
@@ -188,6 +205,8 @@ struct RawEvent<'a> {
     kind: EventType,
     session_id: SessionId,
     turn_id: Option<TurnId>,
+    #[serde(borrow, default)]
+    response_id: Option<Cow<'a, str>>,
     actor: Actor,
     timestamp: Timestamp,
     #[serde(default)]
@@ -210,6 +229,8 @@ impl Event {
             id: raw.id,
             session_id: raw.session_id,
             turn_id: raw.turn_id,
+            // The turn's own id is not one that an upstream can give.
+            response_id: raw.response_id.and_then(|id| id.parse().ok()),
             actor: raw.actor,
             timestamp: raw.timestamp,
             trace: raw.trace,
@@ -234,6 +255,7 @@ impl Event {
             kind: self.body.kind(),
             session_id: self.session_id,
             turn_id: self.turn_id,
+            response_id: self.response_id.as_ref(),
             actor: &self.actor,
             timestamp: &self.timestamp.to_string(),
             trace: self.trace.as_ref(),
@@ -274,6 +296,7 @@ mod tests {
             },
             session_id: SessionId(Ulid(1)),
             turn_id: Some(TurnId(Ulid(2))),
+            response_id: None,
             actor: Actor::ORCHESTRATOR,
             timestamp: Timestamp::from_millis(1_000),
             trace: None,

@@ -18,7 +18,9 @@ use crate::body::turn::{BoundVersions, TurnError};
 use crate::code::{CancelCode, FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::{RenderDecision, TraceContext};
-use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::id::{
+    CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamResponseId,
+};
 use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, ProviderState};
@@ -121,6 +123,13 @@ pub trait EventEmitter: Send + Sync {
     /// newest report into the end of a call that is stopped.
     fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
         let _ = (call_id, usage);
+    }
+
+    /// Reserves the id that an upstream gave to the response of this turn. False if another turn of
+    /// the owner has it.
+    fn claim_response_id<'a>(&'a self, id: &'a UpstreamResponseId) -> BoxFuture<'a, bool> {
+        let _ = id;
+        Box::pin(std::future::ready(true))
     }
 
     /// Resolves when the outbox has room.
@@ -343,6 +352,8 @@ pub struct BoundTurn {
     /// The verticals of the sub-agents that the turn may call, as labels of metrics.
     pub verticals: SubAgentVerticals,
     pub history: HistoryBudget,
+    /// The agent elsewhere that answers, as [`TurnStarted`](crate::body::turn::TurnStarted) names it.
+    pub relayed_to: Option<String>,
     /// The [`EventGate`] that every event of the turn passes.
     pub gate: Box<dyn EventGate>,
     /// The future that answers the turn.

@@ -15,7 +15,9 @@ use crate::clock::Timestamp;
 use crate::code::{OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::TraceContext;
-use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId};
+use crate::id::{
+    CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamResponseId,
+};
 use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, MessageStatus, ProviderState, Role};
@@ -68,6 +70,8 @@ pub struct TurnRow {
     pub agent_definition: String,
     /// The paused turn that this one continues.
     pub resumes: Option<TurnId>,
+    /// The id that the upstream of a relayed turn gave to its response.
+    pub response_id: Option<UpstreamResponseId>,
     /// The position of its start; for a queued turn, the position after the tail at its acceptance.
     pub started: Position,
     /// The time of its start; for a queued turn, of its acceptance.
@@ -83,6 +87,8 @@ pub struct TurnRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage {
     pub message: Message,
+    /// The id that the upstream of a relayed turn gave to its response.
+    pub response_id: Option<UpstreamResponseId>,
     /// The position of its start.
     pub started: Position,
     /// The position and time of its end; `None` while it streams.
@@ -296,6 +302,8 @@ pub enum RowChange {
         turn_id: TurnId,
         model: String,
         policy_version: String,
+        /// The id that the upstream of a relayed turn gave to its response.
+        response_id: Option<UpstreamResponseId>,
     },
     /// The routing policy was replaced by the version given.
     PolicyReloaded(String),

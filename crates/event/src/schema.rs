@@ -11,7 +11,7 @@ use crate::actor::Actor;
 use crate::body::Body;
 use crate::clock::Timestamp;
 use crate::envelope::{RenderDecision, TraceContext};
-use crate::id::{ResponseId, SessionId, TurnId};
+use crate::id::{SessionId, TurnId, TurnResponseId};
 use crate::kind::EventType;
 use crate::message::Message;
 use crate::position::Position;
@@ -86,7 +86,7 @@ fn envelope(generator: &mut SchemaGenerator) -> Map<String, Value> {
         ("turn_id", generator.subschema_for::<Option<TurnId>>()),
         (
             "response_id",
-            generator.subschema_for::<Option<ResponseId>>(),
+            generator.subschema_for::<Option<TurnResponseId>>(),
         ),
         ("actor", generator.subschema_for::<Actor>()),
         ("timestamp", generator.subschema_for::<Timestamp>()),

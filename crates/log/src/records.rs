@@ -14,7 +14,7 @@ use turnwire_event::row::{
 };
 use turnwire_event::{
     CallId, ContentBlock, Message, MessageId, Owner, Position, Role, SessionId, TenantId,
-    Timestamp, TokenUsage, ToolUseId, TurnId, UtcDay,
+    Timestamp, TokenUsage, ToolUseId, TurnId, UpstreamResponseId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -85,6 +85,13 @@ pub const LISTED_PATH_BYTES_MAX: usize = 65_536;
 pub trait TurnRecords: Send + Sync + 'static {
     /// Returns a turn and the owner of its session.
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError>;
+
+    /// Returns the turn of `owner` whose upstream gave its response the id `id`.
+    fn turn_of_response(
+        &self,
+        owner: &Owner,
+        id: &UpstreamResponseId,
+    ) -> Result<Option<TurnId>, ReadError>;
 
     /// Returns a page of a session's turns.
     fn turns(

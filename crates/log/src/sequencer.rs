@@ -17,7 +17,7 @@ use turnwire_event::fold::rows;
 use turnwire_event::row::RowChange;
 use turnwire_event::{
     Actor, Body, Clock, EventHead, Position, RenderDecision, Seq, SessionId, Sub, Timestamp,
-    TraceContext, TurnId,
+    TraceContext, TurnId, UpstreamResponseId,
 };
 
 use crate::record::{LogTail, SessionAppend};
@@ -184,6 +184,11 @@ impl Sequencer {
         let mut state = self.state.lock();
         state.open_turn(turn, cancelled);
         state.sub = Sub(Sub::LAST.0 - transients);
+    }
+
+    /// Sets the id that its upstream gave to the response of a resumed turn.
+    pub fn set_response_id(&self, turn: TurnId, id: UpstreamResponseId) {
+        self.state.lock().set_response_id(turn, id);
     }
 
     /// Hands over events, all or none, in order. Returns the position and time of each.

@@ -11,15 +11,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::time::timeout_at;
 use turnwire_event::body::llm::{CallFailed, CallStarted};
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, CancelCode, LlmErrorClass};
 use turnwire_event::metric;
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, deliver};
-use turnwire_event::{Actor, Body, CallId, TraceContext, TurnId};
+use turnwire_event::{Actor, Body, CallId, TraceContext, TurnId, UpstreamResponseId};
 
 use crate::fault::UpstreamFault;
 use crate::inner_event::InnerEvent;
+use crate::response_head::ResponseHead;
 use crate::translation::Translation;
 use crate::upstream::{CancelNotice, Upstream, UpstreamCall};
 
@@ -68,11 +70,16 @@ pub(crate) struct Answer<'a> {
     pub(crate) actor: Actor,
     pub(crate) call_id: CallId,
     pub(crate) translation: Translation,
+    /// The start of a turn's response, until its id is known; a sub-agent has none.
+    pub(crate) head: Option<ResponseHead>,
 }
 
 impl Answer<'_> {
     /// Calls the upstream and reads to the end of its answer. Tools that it has left open are closed.
     pub(crate) async fn run(&mut self, request: AnswerRequest) -> Result<AnswerEnd, EmitRefusal> {
+        if !self.upstream.dialect.has_response_id() {
+            self.open_response(None).await?;
+        }
         self.start_call().await?;
         let AnswerRequest {
             body,
@@ -93,6 +100,7 @@ impl Answer<'_> {
         if let AnswerEnd::Fault(fault) = &end {
             self.log_fault(*fault);
         }
+        self.open_response(None).await?;
         Ok(end)
     }
 
@@ -103,7 +111,10 @@ impl Answer<'_> {
     }
 
     /// Ends a call that has no message.
-    pub(crate) async fn fail_call(&self, error_class: LlmErrorClass) -> Result<(), EmitRefusal> {
+    pub(crate) async fn fail_call(
+        &mut self,
+        error_class: LlmErrorClass,
+    ) -> Result<(), EmitRefusal> {
         let failed = Body::LlmCallFailed(CallFailed {
             call_id: self.call_id,
             message_id: None,
@@ -115,11 +126,24 @@ impl Answer<'_> {
             .await
     }
 
-    pub(crate) async fn emit(&self, emissions: Vec<Emission>) -> Result<(), EmitRefusal> {
+    /// Emits in order, or holds back while the id of the response is not known.
+    pub(crate) async fn emit(&mut self, emissions: Vec<Emission>) -> Result<(), EmitRefusal> {
+        if let Some(head) = &mut self.head {
+            head.hold(emissions);
+            return Ok(());
+        }
         for emission in emissions {
             deliver(self.emitter, emission).await?;
         }
         Ok(())
+    }
+
+    /// Emits the start of the response, unless that has happened, and all that was held back.
+    async fn open_response(&mut self, id: Option<UpstreamResponseId>) -> Result<(), EmitRefusal> {
+        match self.head.take() {
+            Some(head) => self.emit(head.open(id)).await,
+            None => Ok(()),
+        }
     }
 
     /// The start of the call is on disk before the request is sent: the upstream may act, and after a
@@ -140,7 +164,7 @@ impl Answer<'_> {
     /// Reads until the upstream ends its answer, or fails.
     async fn read(&mut self, call: &mut UpstreamCall) -> Result<AnswerEnd, EmitRefusal> {
         loop {
-            let event = match call.next().await {
+            let event = match self.next_event(call).await? {
                 Ok(event) => event,
                 Err(fault) => return Ok(AnswerEnd::Fault(fault)),
             };
@@ -154,6 +178,12 @@ impl Answer<'_> {
                 } => return Ok(AnswerEnd::Failed(error)),
                 InnerEvent::Sentinel => return Ok(AnswerEnd::Fault(UpstreamFault::Incomplete)),
                 InnerEvent::Unknown => self.count_unknown(),
+                InnerEvent::ResponseId(sent) => {
+                    if let Some(head) = &self.head {
+                        let id = head.accept(&sent, self.emitter).await;
+                        self.open_response(id).await?;
+                    }
+                }
                 event => match self.translation.apply(event) {
                     Ok(emissions) => self.emit(emissions).await?,
                     Err(fault) => return Ok(AnswerEnd::Fault(fault)),
@@ -164,6 +194,29 @@ impl Answer<'_> {
                 self.emitter.report_usage(self.call_id, usage);
             }
         }
+    }
+
+    /// Waits for an event. The response begins under the turn's own id if the upstream's does not come.
+    async fn next_event(
+        &mut self,
+        call: &mut UpstreamCall,
+    ) -> Result<Result<InnerEvent, UpstreamFault>, EmitRefusal> {
+        let deadline = self.head.as_ref().and_then(ResponseHead::deadline);
+        if let Some(deadline) = deadline {
+            match timeout_at(deadline, call.next()).await {
+                Ok(event) => return Ok(event),
+                Err(_) => self.open_response(None).await?,
+            }
+        }
+        let event = call.next().await;
+        let is_id = matches!(event, Ok(InnerEvent::ResponseId(_)));
+        if let Some(head) = &mut self.head
+            && head.has_waited(call)
+            && !is_id
+        {
+            self.open_response(None).await?;
+        }
+        Ok(event)
     }
 
     /// Logs why an upstream gave no whole answer: clients get a code alone.

@@ -52,6 +52,14 @@ impl UpstreamDialect {
         body.ok().map(Bytes::from)
     }
 
+    /// True if an answer may bring the id of its response.
+    pub(crate) fn has_response_id(&self) -> bool {
+        match self {
+            Self::Turnwire => true,
+            Self::OpenAiChat { .. } => false,
+        }
+    }
+
     /// A decoder for the stream of one answer.
     pub(crate) fn decoder(&self) -> UpstreamDecoder {
         match self {
@@ -59,6 +67,7 @@ impl UpstreamDialect {
             Self::OpenAiChat { .. } => UpstreamDecoder::Chat {
                 decoder: OpenAiChatDialect.decoder(),
                 deltas: DeltaQueue::new(),
+                has_text: false,
             },
         }
     }
@@ -90,6 +99,8 @@ pub(crate) enum UpstreamDecoder {
     Chat {
         decoder: Box<dyn StreamDecoder>,
         deltas: DeltaQueue,
+        /// True once the answer has text: reasoning before it is `thinking`.
+        has_text: bool,
     },
 }
 
@@ -106,9 +117,13 @@ impl UpstreamDecoder {
                 out.push_back(event);
                 Ok(())
             }
-            Self::Chat { decoder, deltas } => {
+            Self::Chat {
+                decoder,
+                deltas,
+                has_text,
+            } => {
                 let stepped = decoder.step(block, deltas);
-                drain(deltas, out);
+                drain(deltas, has_text, out);
                 if out.is_empty() && stepped.is_ok() {
                     out.push_back(match block.data.trim() {
                         SENTINEL => InnerEvent::Sentinel,
@@ -122,11 +137,16 @@ impl UpstreamDecoder {
 
     /// The body has ended: some servers end an answer with it.
     pub(crate) fn end(&mut self, out: &mut VecDeque<InnerEvent>) -> Result<(), UpstreamFault> {
-        let Self::Chat { decoder, deltas } = self else {
+        let Self::Chat {
+            decoder,
+            deltas,
+            has_text,
+        } = self
+        else {
             return Err(UpstreamFault::Incomplete);
         };
         let ended = decoder.end(deltas);
-        drain(deltas, out);
+        drain(deltas, has_text, out);
         match (ended, out.is_empty()) {
             (Ok(()), false) => Ok(()),
             (Ok(()), true) | (Err(_), _) => Err(UpstreamFault::Incomplete),
@@ -134,11 +154,17 @@ impl UpstreamDecoder {
     }
 }
 
-fn drain(deltas: &mut DeltaQueue, out: &mut VecDeque<InnerEvent>) {
+fn drain(deltas: &mut DeltaQueue, has_text: &mut bool, out: &mut VecDeque<InnerEvent>) {
     for delta in deltas.drain(..) {
         match delta {
-            Delta::Text { text, .. } => out.push_back(InnerEvent::Text(text)),
-            Delta::Thinking { text, .. } => out.push_back(InnerEvent::Reasoning(text)),
+            Delta::Text { text, .. } => {
+                *has_text |= !text.is_empty();
+                out.push_back(InnerEvent::Text(text));
+            }
+            Delta::Thinking { text, .. } => out.push_back(match *has_text {
+                false => InnerEvent::Thinking(text),
+                true => InnerEvent::Reasoning(text),
+            }),
             Delta::PartialUsage { usage } => out.push_back(InnerEvent::Usage(usage)),
             Delta::Stop { reason, usage } => {
                 out.push_back(InnerEvent::Usage(usage));

@@ -16,6 +16,7 @@ mod tools;
 mod translation;
 mod dialect;
 mod upstream;
+mod response_head;
 mod answer;
 mod turn;
 mod sub_agent;

@@ -69,6 +69,7 @@ impl RelayedAgent {
             actor: Actor::subagent(id),
             call_id: CallId(self.ids.ulid()),
             translation: Translation::collecting(ids, id, &question.context.principal),
+            head: None,
         };
         let request = self.request(&question, answer.call_id)?;
         let end = answer.run(request).await?;

@@ -28,10 +28,13 @@ const NOTES_MAX: usize = 64;
 /// The most bytes of a sub-agent's answer that the orchestrator gets: dozens of pages.
 const ANSWER_BYTES_MAX: usize = 65_536;
 
-/// The kind of the block that pieces are added to.
+/// The kind of a piece, and of the block that it is added to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum BlockKind {
+enum PieceKind {
     Text,
+    /// Reasoning before the answer.
+    Thinking,
+    /// Reasoning within the answer.
     Reasoning,
 }
 
@@ -46,7 +49,7 @@ pub(crate) struct Translation {
     /// The text of a sub-agent, which is not streamed; `None` if the answer is a message.
     collected: Option<String>,
     /// The index and the kind of the block that is written.
-    block: Option<(u32, BlockKind)>,
+    block: Option<(u32, PieceKind)>,
     tools: UpstreamTools,
     note_count: usize,
     /// The tokens that the upstream has reported.
@@ -100,10 +103,9 @@ impl Translation {
     /// Translates an event that does not end the answer.
     pub(crate) fn apply(&mut self, event: InnerEvent) -> Result<Emissions, UpstreamFault> {
         let body = match event {
-            InnerEvent::Text(text) => return self.piece(BlockKind::Text, text),
-            InnerEvent::Reasoning(text) | InnerEvent::Thinking(text) => {
-                return self.piece(BlockKind::Reasoning, text);
-            }
+            InnerEvent::Text(text) => return self.piece(PieceKind::Text, text),
+            InnerEvent::Reasoning(text) => return self.piece(PieceKind::Reasoning, text),
+            InnerEvent::Thinking(text) => return self.piece(PieceKind::Thinking, text),
             InnerEvent::ToolCallStart {
                 id,
                 name,
@@ -172,9 +174,9 @@ impl Translation {
     }
 
     /// A piece of the message. Pieces of one kind in a row are one block.
-    fn piece(&mut self, kind: BlockKind, text: String) -> Result<Emissions, UpstreamFault> {
+    fn piece(&mut self, kind: PieceKind, text: String) -> Result<Emissions, UpstreamFault> {
         if let Some(collected) = &mut self.collected {
-            if kind == BlockKind::Text {
+            if kind == PieceKind::Text {
                 collected.push_str(&text);
                 collected.truncate(collected.floor_char_boundary(ANSWER_BYTES_MAX));
             }
@@ -194,18 +196,18 @@ impl Translation {
         self.block = Some((index, kind));
         let message_id = self.message_id;
         let delta = match kind {
-            BlockKind::Text => Body::TextDelta(TextDelta {
+            PieceKind::Text => Body::TextDelta(TextDelta {
                 message_id,
                 content_block_index: index,
                 text,
             }),
-            BlockKind::Reasoning => Body::ThinkingDelta(ThinkingDelta {
+            PieceKind::Thinking | PieceKind::Reasoning => Body::ThinkingDelta(ThinkingDelta {
                 message_id,
                 content_block_index: index,
                 text,
                 signature: None,
-                // Set by the session, which sees the whole turn.
-                after_text: false,
+                // The upstream says which it is (S1-038).
+                after_text: kind == PieceKind::Reasoning,
             }),
         };
         let start = self.start_message();

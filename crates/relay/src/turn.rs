@@ -14,6 +14,7 @@ use turnwire_event::{Actor, CallId, IdGenerator, ProviderState, StopReason};
 use crate::answer::{Answer, AnswerEnd, AnswerRequest, model_of, traceparent};
 use crate::fault::UpstreamFault;
 use crate::request::{RelayRequest, history};
+use crate::response_head::ResponseHead;
 use crate::translation::Translation;
 use crate::upstream::Upstream;
 
@@ -33,6 +34,11 @@ impl RelayedTurns {
     /// Turns that `upstream` answers.
     pub fn new(upstream: Arc<Upstream>, ids: Arc<dyn IdGenerator>) -> Self {
         Self { upstream, ids }
+    }
+
+    /// The agent that answers, as events name it.
+    pub fn model(&self) -> String {
+        model_of(&self.upstream)
     }
 
     /// How much of the session's history a turn reads: also its own message and what was shown, which
@@ -55,14 +61,17 @@ impl RelayedTurns {
     }
 
     async fn run(&self, turn: &TurnContext) -> Result<TurnOutcome, EmitRefusal> {
-        let principal = turn.input.owner.principal.as_str();
+        let input = &turn.input;
+        let principal = input.owner.principal.as_str();
+        let model = self.model();
         let ids = Arc::clone(&self.ids);
         let mut answer = Answer {
             upstream: &self.upstream,
             emitter: &*turn.emitter,
             actor: Actor::ORCHESTRATOR,
             call_id: CallId(self.ids.ulid()),
-            translation: Translation::streaming(ids, &model_of(&self.upstream), principal),
+            translation: Translation::streaming(ids, &model, principal),
+            head: Some(ResponseHead::new(input.turn_id, input.episode_id, model)),
         };
         let Some(request) = self.request(turn, answer.call_id).await else {
             return Ok(failed(UpstreamFault::Incomplete));

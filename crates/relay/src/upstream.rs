@@ -60,6 +60,7 @@ pub(crate) struct UpstreamCall {
     upstream: Arc<Upstream>,
     body: StreamingResponse,
     chunk: Bytes,
+    bytes_read: u64,
     sse: SseReader,
     decoder: UpstreamDecoder,
     /// Events that were decoded and not yet returned: those of one block.
@@ -165,6 +166,7 @@ impl Upstream {
             upstream: Arc::clone(self),
             body: response,
             chunk: Bytes::new(),
+            bytes_read: 0,
             sse: SseReader::new(limits),
             decoder: self.dialect.decoder(),
             pending: VecDeque::new(),
@@ -182,6 +184,11 @@ impl Upstream {
 }
 
 impl UpstreamCall {
+    /// The bytes of the stream that have come.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
     /// Waits for an event within the idle window and the bounds of the stream.
     pub(crate) async fn next(&mut self) -> Result<InnerEvent, UpstreamFault> {
         loop {
@@ -221,6 +228,7 @@ impl UpstreamCall {
             }
             Ok(Some(Err(error))) => Err(UpstreamFault::of_body(error)),
             Ok(Some(Ok(chunk))) => {
+                self.bytes_read += chunk.len() as u64;
                 self.chunk = chunk;
                 Ok(())
             }

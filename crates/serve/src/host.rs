@@ -300,17 +300,18 @@ impl TurnProducer for PackHost {
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         let loaded = self.loaded.load();
         let cohort = loaded.checked.pack.cohort(input.owner.principal.as_str());
-        let (versions, history, work) = match loaded.relays.of(input) {
+        let (versions, history, relayed_to, work) = match loaded.relays.of(input) {
             Some(turns) => {
                 let versions = loaded.checked.pack.versions(&cohort);
                 let history = turns.history();
+                let relayed_to = Some(turns.model());
                 let work: TurnWork =
                     Box::new(move |turn| Box::pin(async move { turns.answer(turn).await }));
-                (versions, history, work)
+                (versions, history, relayed_to, work)
             }
             None => {
                 let assembly = loaded.factory.bind(input, &cohort);
-                (assembly.versions, assembly.history, assembly.work)
+                (assembly.versions, assembly.history, None, assembly.work)
             }
         };
         BoundTurn {
@@ -318,6 +319,7 @@ impl TurnProducer for PackHost {
             verticals: loaded.factory.verticals(),
             versions,
             history,
+            relayed_to,
             gate: loaded.policies.gate(&cohort, &input.locale, &input.dm_type),
             work,
         }
@@ -340,6 +342,7 @@ impl TurnProducer for SingleAgentHost {
             gate: RenderPolicies::default_gate(&assembly.versions.agent_definition),
             versions: assembly.versions,
             history: assembly.history,
+            relayed_to: None,
             work: assembly.work,
         }
     }

@@ -1,6 +1,7 @@
 //! Agents that run elsewhere: a server in front of an upstream that does as it likes.
 
 mod vocabulary;
+mod response_ids;
 mod endings;
 mod stops;
 mod packs;
@@ -29,6 +30,10 @@ async fn relay_with(
 
 fn text(content: &str) -> Value {
     json!({"type": "text", "content": content})
+}
+
+fn response_id(id: &str) -> Value {
+    json!({"type": "response_id", "response_id": id})
 }
 
 fn completed() -> Value {

@@ -22,6 +22,7 @@ fn schema() -> Value {
 fn event(turn_id: Option<TurnId>, body: Body) -> Event {
     let persisted = body.kind().is_persisted();
     Event {
+        response_id: None,
         id: Position {
             epoch: Epoch(1),
             seq: Seq(7),
@@ -65,6 +66,7 @@ fn examples() -> Vec<Event> {
 fn turn_bodies() -> [Body; 3] {
     [
         Body::TurnStarted(turn::TurnStarted {
+            relayed_to: None,
             answers: Vec::new(),
             resumes: None,
             user_message_id: MESSAGE,

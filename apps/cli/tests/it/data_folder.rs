@@ -28,6 +28,7 @@ fn events() -> Vec<Event> {
         episode_id: EPISODE,
     };
     let started = TurnStarted {
+        relayed_to: None,
         answers: Vec::new(),
         resumes: None,
         user_message_id: MESSAGE,
@@ -55,6 +56,7 @@ fn events() -> Vec<Event> {
         (Some(TURN), Body::TurnCompleted(completed)),
     ];
     let event = |(seq, (turn_id, body)): (u64, (Option<TurnId>, Body))| Event {
+        response_id: None,
         id: Position::persisted(Epoch::FIRST, Seq(seq)),
         session_id: SESSION,
         turn_id,

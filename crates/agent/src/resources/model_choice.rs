@@ -104,6 +104,7 @@ impl ModelChoice {
 
     fn event(&self, candidate: &ModelCandidate, reason: String) -> Body {
         Body::RouteDecided(RouteDecided {
+            relayed: None,
             model: candidate.model.clone(),
             routing_policy_version: self.policy_version.clone(),
             reason,

@@ -8,6 +8,7 @@ use crate::body::Body;
 use crate::body::approval;
 use crate::body::delegate::{DelegateEnd, DelegateFailed};
 use crate::body::llm::CallFailed;
+use crate::body::route::{RelayedResponse, RouteDecided};
 use crate::body::tool::ToolFailed;
 use crate::body::turn::{PartialMessage, ReceiptLine, TurnCancelled, TurnCompleted, TurnError};
 use crate::clock::Timestamp;
@@ -148,6 +149,15 @@ pub fn closing(
         turn: open.id,
         out: Vec::new(),
     };
+    // The frames of a relayed turn begin with its route.
+    if let Some((agent, episode_id)) = open.unrouted.clone() {
+        let response = RelayedResponse {
+            response_id: None,
+            episode_id,
+        };
+        let route = RouteDecided::relayed(agent, response);
+        ending.put(Actor::ORCHESTRATOR, Body::RouteDecided(route));
+    }
     let partial = close_calls(&mut ending, open, &classes);
     close_dispatch(&mut ending, open, (&classes, worker_ends), now);
     for approval in &open.approvals {

@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::fold::cut::{CutKind, DeltaCut};
 use crate::fold::input::parse_input;
-use crate::id::{MessageId, SessionId, ToolUseId, TurnId};
+use crate::id::{MessageId, SessionId, ToolUseId, TurnId, UpstreamResponseId};
 use crate::json_object::JsonObject;
 use crate::message::{Message, MessageStatus, Role};
 use crate::position::Position;
@@ -41,6 +41,8 @@ impl BlockFold {
 pub struct MessageFold {
     pub id: MessageId,
     pub turn_id: TurnId,
+    /// The id that the upstream of a relayed turn gave to its response.
+    pub response_id: Option<UpstreamResponseId>,
     /// The model that produces the message.
     pub model: String,
     /// The position of its start.
@@ -70,6 +72,7 @@ impl MessageFold {
         Self {
             id,
             turn_id,
+            response_id: None,
             model,
             started,
             started_at,
@@ -341,6 +344,7 @@ impl MessageFold {
         Some(Self {
             id: message.id,
             turn_id: message.turn_id,
+            response_id: stored.response_id.clone(),
             model: message.model.clone().unwrap_or_default(),
             started: stored.started,
             started_at: message.created_at,

@@ -61,6 +61,7 @@ pub fn events(
         id,
         session_id,
         turn_id: Some(message.turn_id),
+        response_id: message.response_id.clone(),
         actor: Actor::ORCHESTRATOR,
         timestamp,
         trace: None,

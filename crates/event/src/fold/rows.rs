@@ -66,6 +66,10 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
             turn_id,
             model: route.model.clone(),
             policy_version: route.routing_policy_version.clone(),
+            response_id: route
+                .relayed
+                .as_ref()
+                .and_then(|relayed| relayed.response_id.clone()),
         }],
         Body::LlmCallStarted(call) => vec![RowChange::CallStarted {
             turn_id,

@@ -10,7 +10,9 @@ use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::fold::checkpoint::MessageCheckpoint;
 use crate::fold::dispatch::DispatchState;
 use crate::fold::message::MessageFold;
-use crate::id::{CallId, InvocationId, SessionId, ToolUseId, TurnId};
+use crate::id::{
+    CallId, EpisodeId, InvocationId, SessionId, ToolUseId, TurnId, UpstreamResponseId,
+};
 use crate::position::Position;
 
 /// A tool use that the model requested and that has not ended.
@@ -50,6 +52,10 @@ pub struct OpenDelegate {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTurn {
     pub id: TurnId,
+    /// For a relayed turn: the agent that answers and the episode, until its `route.decided`.
+    pub unrouted: Option<(String, EpisodeId)>,
+    /// The id that the upstream of a relayed turn gave to its response.
+    pub response_id: Option<UpstreamResponseId>,
     /// The number of model calls that were started.
     pub calls: u32,
     /// The running model calls of the orchestrator and of sub-agents.
@@ -82,6 +88,8 @@ impl OpenTurn {
     pub fn new(id: TurnId) -> Self {
         Self {
             id,
+            unrouted: None,
+            response_id: None,
             calls: 0,
             in_call: Vec::new(),
             message: None,
@@ -126,13 +134,10 @@ impl OpenTurn {
             }
             Body::MessageStart(start) => {
                 self.checkpoint = MessageCheckpoint::default();
-                self.message = Some(MessageFold::new(
-                    start.message_id,
-                    self.id,
-                    start.model.clone(),
-                    at,
-                    time,
-                ));
+                let model = start.model.clone();
+                let mut message = MessageFold::new(start.message_id, self.id, model, at, time);
+                message.response_id.clone_from(&self.response_id);
+                self.message = Some(message);
             }
             family!(Delta) => {
                 if let Some(message) = &mut self.message {
@@ -184,8 +189,16 @@ impl OpenTurn {
                 self.waiting.push(question.tool_use_id);
                 self.approvals.push(question.clone());
             }
+            Body::RouteDecided(route) => {
+                if let Some(relayed) = &route.relayed {
+                    self.unrouted = None;
+                    self.response_id.clone_from(&relayed.response_id);
+                }
+            }
             // A resumed turn requests the tools of the paused turn again.
             Body::TurnStarted(start) => {
+                let agent = start.relayed_to.clone();
+                self.unrouted = agent.map(|agent| (agent, start.episode_id));
                 self.tools
                     .extend(start.answers.iter().map(|answer| OpenTool {
                         id: answer.tool_use_id,
@@ -194,7 +207,8 @@ impl OpenTurn {
                         called: false,
                     }));
             }
-            family!(Session | TurnEnd | Routing | Plan | Display | Bus | Mcp | Note)
+            family!(Session | TurnEnd | Plan | Display | Bus | Mcp | Note)
+            | Body::RoutingPolicyReloaded(_)
             | Body::ApprovalResolved(_)
             | Body::DispatchTraced(_)
             | Body::SubagentStarted(_)
@@ -248,7 +262,8 @@ impl OpenTurn {
 
     /// True if the turn may end as its producer says: only tools that wait for approval are open.
     pub fn is_settled(&self) -> bool {
-        self.in_call.is_empty()
+        self.unrouted.is_none()
+            && self.in_call.is_empty()
             && self.message.is_none()
             && self
                 .tools

@@ -150,6 +150,12 @@ id!(/// A group of turns that belong together; one per session unless rotated.
     EpisodeId, "ep_", "episode id");
 
 impl TurnId {
+    /// The turn that `text` names, by its id or by its [`ResponseId`].
+    pub fn named(text: &str) -> Result<Self, IdError> {
+        let response = |_| text.parse::<ResponseId>().map(Self::from);
+        text.parse().or_else(response)
+    }
+
     /// The trace id of a turn whose caller sent none: the id of the turn in hexadecimal, which is
     /// the form of a W3C trace id.
     pub fn trace_id(self) -> String {
@@ -168,6 +174,88 @@ impl From<ResponseId> for TurnId {
         Self(response.0)
     }
 }
+
+/// The id that an upstream gave to its response: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`, the
+/// first a letter or a digit. Unique among the turns of one owner, and never an id of this server.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UpstreamResponseId(Arc<str>);
+
+impl UpstreamResponseId {
+    /// The maximum length in bytes.
+    pub const BYTES_MAX: usize = 128;
+
+    /// The id as the upstream sent it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for UpstreamResponseId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._:-".contains(&b);
+        let valid = text.len() <= Self::BYTES_MAX
+            && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+            && text.bytes().all(allowed)
+            && text.parse::<TurnId>().is_err()
+            && text.parse::<ResponseId>().is_err();
+        let id = valid.then(|| Self(text.into()));
+        id.ok_or(IdError {
+            what: "response id of an upstream",
+        })
+    }
+}
+
+impl fmt::Display for UpstreamResponseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+text_serde!(UpstreamResponseId, "UpstreamResponseId", {
+    "type": "string",
+    "description": "The id that an upstream gave to its response.",
+    "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$",
+});
+
+/// The id of a turn's response on client wires: the one that its upstream gave, or the turn's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnResponseId {
+    Own(ResponseId),
+    Upstream(UpstreamResponseId),
+}
+
+impl TurnResponseId {
+    /// The response id of `turn`, with the one that its upstream gave if there is one.
+    pub fn of(turn: TurnId, given: Option<UpstreamResponseId>) -> Self {
+        given.map_or(Self::Own(turn.into()), Self::Upstream)
+    }
+}
+
+impl FromStr for TurnResponseId {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let own = text.parse().map(Self::Own);
+        own.or_else(|_| text.parse().map(Self::Upstream))
+    }
+}
+
+impl fmt::Display for TurnResponseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own(id) => id.fmt(f),
+            Self::Upstream(id) => id.fmt(f),
+        }
+    }
+}
+
+text_serde!(TurnResponseId, "TurnResponseId", {
+    "type": "string",
+    "description": "The id of a response: `resp_` and the id of its turn, or the id that an upstream gave.",
+    "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$",
+});
 
 /// A tenant: a UUID, printed in lower case with dashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -256,6 +344,42 @@ mod tests {
         let response = ResponseId::from(turn);
         assert_eq!(response.to_string(), format!("resp_{turn}"));
         assert_eq!(TurnId::from(response), turn);
+    }
+
+    // D-03
+    #[test]
+    fn turn_is_named_by_its_id_or_its_response_id() {
+        let turn = TurnId(Ulid(7));
+        assert_eq!(TurnId::named(&turn.to_string()), Ok(turn));
+        assert_eq!(TurnId::named(&format!("resp_{turn}")), Ok(turn));
+        for bad in ["", "x", "sess_00000000000000000000000007", "resp_"] {
+            assert!(TurnId::named(bad).is_err(), "{bad}");
+        }
+    }
+
+    // D-04
+    #[test]
+    fn response_id_of_an_upstream_is_none_of_this_server() {
+        let longest = "r".repeat(UpstreamResponseId::BYTES_MAX);
+        for good in ["resp_abc", "chatcmpl-9:a.b", "7", &longest] {
+            let id: UpstreamResponseId = good.parse().expect("a response id");
+            assert_eq!(id.to_string(), good);
+        }
+        let own = TurnId(Ulid(7));
+        let too_long = format!("{longest}r");
+        for bad in [
+            "",
+            "a b",
+            "a/b",
+            "a\"",
+            "ä",
+            "..",
+            &own.to_string(),
+            &format!("resp_{own}"),
+            &too_long,
+        ] {
+            assert!(bad.parse::<UpstreamResponseId>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use turnwire_event::envelope::EventEnvelope;
 use turnwire_event::row::{PlacedChange, RowChange};
 use turnwire_event::{
-    Epoch, EventHead, EventType, Position, RenderDecision, Seq, SessionId, Sub, Timestamp, TurnId,
+    Body, Epoch, EventHead, EventType, Position, RenderDecision, Seq, SessionId, Sub, Timestamp,
+    TurnId, UpstreamResponseId,
 };
 
 use crate::chain::ChainHash;
@@ -31,6 +32,8 @@ pub(crate) struct SequencerState {
     /// `time` as it is written into events.
     time_text: String,
     turns: HashMap<TurnId, OpenTurnState>,
+    /// The ids that upstreams gave to the responses of open turns.
+    response_ids: HashMap<TurnId, UpstreamResponseId>,
     pub(crate) committed: Seq,
     /// The last seq the writer has taken.
     taken: Seq,
@@ -57,6 +60,7 @@ impl SequencerState {
             time: tail.time,
             time_text: tail.time.to_string(),
             turns: HashMap::new(),
+            response_ids: HashMap::new(),
             committed: tail.seq,
             taken: tail.seq,
             batches_taken: 0,
@@ -92,6 +96,11 @@ impl SequencerState {
             false => OpenTurnState::Running,
         };
         self.turns.insert(turn, state);
+    }
+
+    /// From now on the events of an open turn have the response id that its upstream gave.
+    pub(crate) fn set_response_id(&mut self, turn: TurnId, id: UpstreamResponseId) {
+        self.response_ids.insert(turn, id);
     }
 
     pub(crate) fn last(&self) -> Position {
@@ -141,13 +150,26 @@ impl SequencerState {
         Ok(())
     }
 
-    /// Follows the state of a turn by an event that was admitted.
-    fn update_turn(&mut self, turn: TurnId, kind: EventType) {
-        match kind {
+    /// Follows the state of a turn by an event that was admitted. Returns the response id of the
+    /// event, if an upstream gave one.
+    fn update_turn(&mut self, turn: TurnId, body: &Body) -> Option<UpstreamResponseId> {
+        match body.kind() {
             EventType::TurnStarted => self.open_turn(turn, false),
             EventType::TurnCancelRequested => self.open_turn(turn, true),
-            kind if kind.is_terminal() => drop(self.turns.remove(&turn)),
+            kind if kind.is_terminal() => {
+                self.turns.remove(&turn);
+                return self.response_ids.remove(&turn);
+            }
             _ => {}
+        }
+        if let Body::RouteDecided(route) = body
+            && let Some(id) = route.relayed.as_ref().and_then(|r| r.response_id.clone())
+        {
+            self.set_response_id(turn, id);
+        }
+        match self.response_ids.is_empty() {
+            true => None,
+            false => self.response_ids.get(&turn).cloned(),
         }
     }
 
@@ -169,9 +191,8 @@ impl SequencerState {
     ) -> (Position, Timestamp) {
         let time = self.advance_time(now);
         let kind = draft.body.kind();
-        if let Some(turn) = draft.turn {
-            self.update_turn(turn, kind);
-        }
+        let turn = draft.turn;
+        let response_id = turn.and_then(|turn| self.update_turn(turn, &draft.body));
         self.is_last_placed |= kind == EventType::SessionClosed;
         let persisted = kind.is_persisted();
         if persisted {
@@ -187,6 +208,7 @@ impl SequencerState {
             kind,
             session_id: session,
             turn_id: draft.turn,
+            response_id: response_id.as_ref(),
             actor: &draft.actor,
             timestamp: &self.time_text,
             // Transient events are replayed from the message row, which has no trace.

@@ -5,11 +5,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use turnwire_event::body::feedback::FeedbackRecorded;
+use turnwire_event::body::route::{RelayedResponse, RouteDecided};
 use turnwire_event::body::session::SessionClosed;
 use turnwire_event::body::stream::{MessageComplete, TextDelta};
 use turnwire_event::body::turn::{CancelRequested, PartialMessage, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{CancelCode, Phase, TurnStatus};
-use turnwire_event::{Epoch, EventType, MessageId, StopReason, TokenUsage, Ulid};
+use turnwire_event::{EpisodeId, Epoch, EventType, MessageId, StopReason, TokenUsage, Ulid};
 
 use super::*;
 use crate::chain::ChainHash;
@@ -50,6 +51,7 @@ struct RecordingSink {
     positions: Mutex<Vec<String>>,
     /// The timestamps that clients read in the events' JSON, and those beside the JSON.
     times: Mutex<Vec<(String, String)>>,
+    response_ids: Mutex<Vec<String>>,
     quarantined: AtomicBool,
 }
 
@@ -60,6 +62,8 @@ impl EventSink for RecordingSink {
             published.push(event.head.position.to_string());
             let json: serde_json::Value = serde_json::from_slice(&event.bytes).expect("JSON");
             let written = json["timestamp"].as_str().expect("a timestamp").to_owned();
+            let response_id = json["response_id"].as_str().unwrap_or_default();
+            self.response_ids.lock().push(response_id.to_owned());
             self.times.lock().push((written, event.time.to_string()));
         }
     }
@@ -338,6 +342,34 @@ fn second_terminal_in_one_call_is_refused_with_the_call() {
             harness.allow_commit();
         }
     }
+}
+
+// S1-034, D-04
+#[test]
+fn events_have_the_response_id_of_their_route_until_the_terminal() {
+    let harness = Harness::new();
+    let response = RelayedResponse {
+        response_id: Some("resp_abc".parse().expect("an id")),
+        episode_id: EpisodeId(Ulid(9)),
+    };
+    let route = Body::RouteDecided(RouteDecided::relayed("relay:desk".into(), response));
+    let other = TurnId(Ulid(8));
+    harness.sequencer.resume_turn(TURN, false, 1);
+    harness.sequencer.resume_turn(other, false, 1);
+    let bodies = [delta(), route, delta(), completed()];
+    let mut drafts: Vec<_> = bodies.into_iter().map(draft).collect();
+    drafts.insert(
+        3,
+        EventDraft::new(Some(other), Actor::ORCHESTRATOR, delta()),
+    );
+    let emitted = harness.sequencer.emit(drafts, OutboxRoom::Reserved);
+    emitted.expect("the events");
+    harness.allow_commit();
+    harness.wait_until(|| harness.published().len() == 5);
+    let own = |turn: TurnId| format!("resp_{turn}");
+    let given = || "resp_abc".to_owned();
+    let expected = [own(TURN), given(), given(), own(other), given()];
+    assert_eq!(*harness.sink.response_ids.lock(), expected);
 }
 
 // S1-119, I-01

@@ -35,7 +35,11 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> ru
             turn_id,
             model,
             policy_version,
+            response_id,
         } => {
+            if let Some(id) = response_id {
+                turn::put_response_id(tx, *turn_id, id)?;
+            }
             // The text of positions sorts in their order. `policy_at` is NULL without a reload.
             let sql = "UPDATE session SET active_model = ?2, routing_policy_version = CASE \
                  WHEN policy_at > (SELECT started FROM turn WHERE id = ?4) \

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0010_removal.sql"),
     include_str!("migrations/0011_stopped_usage.sql"),
     include_str!("migrations/0012_closed.sql"),
+    include_str!("migrations/0013_response.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

@@ -7,7 +7,7 @@ use turnwire_event::row::{
 };
 use turnwire_event::{
     CallId, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId,
-    UtcDay,
+    UpstreamResponseId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -78,6 +78,14 @@ impl TurnRecords for SqliteStore {
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError> {
         self.readers
             .with(|c| <(Owner, TurnRow)>::one(c, "WHERE t.id = ?1", [id.to_string()]))
+    }
+
+    fn turn_of_response(
+        &self,
+        owner: &Owner,
+        id: &UpstreamResponseId,
+    ) -> Result<Option<TurnId>, ReadError> {
+        self.readers.with(|c| turn::of_response(c, owner, id))
     }
 
     fn turns(

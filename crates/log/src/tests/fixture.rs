@@ -70,6 +70,7 @@ impl BatchBuilder {
         self.seq = self.seq.next();
         let time = Timestamp::from_millis(self.seq.0 as i64 * 10);
         let event = Event {
+            response_id: None,
             id: at(self.seq.0),
             session_id: self.session,
             turn_id: None,

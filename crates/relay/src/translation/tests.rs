@@ -60,6 +60,30 @@ fn pieces_of_one_kind_are_one_block_of_one_message() {
     assert_eq!(blocks, [0, 1, 2]);
 }
 
+// S1-038, S1-035
+#[test]
+fn upstream_says_which_reasoning_comes_after_text() {
+    let mut translation = Translation::streaming(ids(), "relay:a", "me");
+    let mut kinds = Vec::new();
+    for event in [
+        InnerEvent::Reasoning("a".into()),
+        InnerEvent::Text("b".into()),
+        InnerEvent::Thinking("c".into()),
+        InnerEvent::Reasoning("d".into()),
+    ] {
+        for emission in applied(&mut translation, event) {
+            if let Body::ThinkingDelta(delta) = emission.body {
+                kinds.push((delta.text, delta.content_block_index, delta.after_text));
+            }
+        }
+    }
+    let expected = [("a", 0, true), ("c", 2, false), ("d", 3, true)];
+    assert_eq!(
+        kinds,
+        expected.map(|(text, block, after)| (text.to_owned(), block, after))
+    );
+}
+
 #[test]
 fn blocks_and_open_tools_are_bounded() {
     let mut translation = Translation::streaming(ids(), "relay:a", "me");

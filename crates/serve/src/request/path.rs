@@ -1,17 +1,19 @@
 //! Ids in paths. A malformed id gets the same response as an unknown one (law 10).
 
-use axum::extract::{FromRequestParts, Path};
+use axum::extract::{FromRef as _, FromRequestParts, Path};
 use axum::http::request::Parts;
-use turnwire_event::{ApprovalId, MessageId, ResponseId, SessionId, TurnId, Ulid};
-use turnwire_session::Error;
+use turnwire_event::{ApprovalId, MessageId, Owner, SessionId, TurnId, Ulid};
+use turnwire_session::{Error, SessionReader};
 
+use super::identity::Identity;
 use crate::error::RequestFault;
+use crate::state::AppState;
 
 /// The [`SessionId`] in a path.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionPath(pub SessionId);
 
-/// The [`TurnId`] in a path, as a turn id or a response id.
+/// The [`TurnId`] in a path, as a turn id, a response id, or the response id of an upstream.
 #[derive(Clone, Copy, Debug)]
 pub struct TurnPath(pub TurnId);
 
@@ -28,12 +30,14 @@ impl<S: Sync + Send> FromRequestParts<S> for SessionPath {
     }
 }
 
-impl<S: Sync + Send> FromRequestParts<S> for TurnPath {
+impl FromRequestParts<AppState> for TurnPath {
     type Rejection = RequestFault;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFault> {
-        let id = segment(parts, state).await.and_then(|id| turn_id(&id));
-        id.map(Self).ok_or_else(|| Error::TurnNotFound.into())
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, RequestFault> {
+        let id = segment(parts, state).await.ok_or(Error::TurnNotFound)?;
+        let Identity(owner) = Identity::from_request_parts(parts, state).await?;
+        let turn = find_turn(&SessionReader::from_ref(state), &owner, &id).await?;
+        Ok(Self(turn))
     }
 }
 
@@ -43,7 +47,7 @@ impl<S: Sync + Send> FromRequestParts<S> for ApprovalPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFault> {
         let path = Path::<(String, String)>::from_request_parts(parts, state).await;
         let Path((turn, approval)) = path.map_err(|_| Error::TurnNotFound)?;
-        let turn = turn_id(&turn).ok_or(Error::TurnNotFound)?;
+        let turn = TurnId::named(&turn).map_err(|_| Error::TurnNotFound)?;
         // An id of the wrong form is one that no turn has.
         let approval = approval.parse().unwrap_or(ApprovalId(Ulid(0)));
         Ok(Self(turn, approval))
@@ -71,24 +75,11 @@ async fn segment<S: Sync + Send>(parts: &mut Parts, state: &S) -> Option<String>
     path.ok().map(|Path(segment)| segment)
 }
 
-/// Parses a [`TurnId`] or a [`ResponseId`].
-pub fn turn_id(text: &str) -> Option<TurnId> {
-    let response = || text.parse::<ResponseId>().ok().map(TurnId::from);
-    text.parse().ok().or_else(response)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // D-03
-    #[test]
-    fn turn_is_addressable_by_turn_or_response_id() {
-        let turn = TurnId(Ulid(7));
-        assert_eq!(turn_id(&turn.to_string()), Some(turn));
-        assert_eq!(turn_id(&format!("resp_{turn}")), Some(turn));
-        for bad in ["", "x", "sess_00000000000000000000000007", "resp_"] {
-            assert_eq!(turn_id(bad), None, "{bad}");
-        }
+/// The turn that `text` names. The response id of an upstream is looked up for its owner only.
+pub async fn find_turn(reader: &SessionReader, owner: &Owner, text: &str) -> Result<TurnId, Error> {
+    if let Ok(turn) = TurnId::named(text) {
+        return Ok(turn);
     }
+    let given = text.parse().map_err(|_| Error::TurnNotFound)?;
+    reader.turn_of_response(owner, given).await
 }

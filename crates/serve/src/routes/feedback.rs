@@ -4,15 +4,16 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
+use turnwire_event::TurnId;
 use turnwire_event::body::feedback::FeedbackRecorded;
-use turnwire_session::{Error, SessionWriter};
+use turnwire_session::{Error, SessionReader, SessionWriter};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::feedback::{
     COMMENT_CHARS_MAX, FeedbackAccepted, FeedbackRequest, RATING_CHARS_MAX,
 };
 
 use crate::error::RequestFault;
-use crate::request::path::turn_id;
+use crate::request::path::find_turn;
 use crate::request::{Identity, JsonBody, SessionPath};
 use crate::state::AppState;
 
@@ -24,8 +25,12 @@ async fn record(
     State(writer): State<SessionWriter>,
     Identity(owner): Identity,
     SessionPath(id): SessionPath,
-    JsonBody(body): JsonBody<FeedbackRequest>,
+    State(reader): State<SessionReader>,
+    JsonBody(mut body): JsonBody<FeedbackRequest>,
 ) -> Result<(StatusCode, Json<FeedbackAccepted>), RequestFault> {
+    if let (None, Some(turn)) = (&body.message_id, &mut body.turn_id) {
+        *turn = find_turn(&reader, &owner, turn).await?.to_string();
+    }
     let feedback = checked(body)?;
     let position = writer.record_feedback(&owner, id, feedback).await?;
     Ok((StatusCode::ACCEPTED, Json(FeedbackAccepted { position })))
@@ -44,7 +49,10 @@ fn checked(body: FeedbackRequest) -> Result<FeedbackRecorded, RequestFault> {
             let id = message.parse().map_err(|_| Error::MessageNotFound)?;
             (Some(id), None)
         }
-        (None, Some(turn)) => (None, Some(turn_id(&turn).ok_or(Error::TurnNotFound)?)),
+        (None, Some(turn)) => (
+            None,
+            Some(TurnId::named(&turn).map_err(|_| Error::TurnNotFound)?),
+        ),
         (Some(_), Some(_)) | (None, None) => {
             let detail = "Feedback is about exactly one: a message_id or a turn_id.";
             return Err(RequestFault::new(Code::InvalidRequest, detail).with("field", "message_id"));
@@ -62,7 +70,7 @@ fn checked(body: FeedbackRequest) -> Result<FeedbackRecorded, RequestFault> {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use turnwire_event::{MessageId, TurnId, Ulid};
+    use turnwire_event::{MessageId, Ulid};
 
     fn check(body: Value) -> Result<FeedbackRecorded, Code> {
         let body = serde_json::from_value(body).expect("a body");

@@ -8,7 +8,7 @@ use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::TurnState;
 use turnwire_event::row::{KeyScope, TurnRow};
-use turnwire_event::{Owner, SessionId, TurnId};
+use turnwire_event::{Owner, SessionId, TurnId, UpstreamResponseId};
 use turnwire_log::SequencerError;
 
 use crate::error::Error;
@@ -37,6 +37,15 @@ impl TurnCanceller {
         reason: Option<&str>,
     ) -> CancelOutcome {
         request_cancel(live, turn, "user", reason.unwrap_or(DEFAULT_REASON))
+    }
+
+    /// The turn of `owner` whose upstream gave its response the id `id`.
+    pub async fn turn_of_response(
+        &self,
+        owner: &Owner,
+        id: UpstreamResponseId,
+    ) -> Result<TurnId, Error> {
+        self.core.turn_of_response(owner, id).await
     }
 
     /// Cancels a turn. Returns when the request is durable; a turn that has ended is unchanged.

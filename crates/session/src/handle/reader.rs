@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
     CallId, Message, MessageId, Owner, Position, SessionId, Timestamp, ToolUseId, TurnId, TypeSet,
-    UtcDay,
+    UpstreamResponseId, UtcDay,
 };
 use turnwire_log::{
     DailyUsage, EventSelection, Log, MessageView, PageBounds, ReadError, ReadLimits, RowPage,
@@ -125,6 +125,15 @@ impl SessionReader {
     /// The row of a turn.
     pub async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
         self.core.turn(owner, id).await
+    }
+
+    /// The turn of `owner` whose upstream gave its response the id `id`.
+    pub async fn turn_of_response(
+        &self,
+        owner: &Owner,
+        id: UpstreamResponseId,
+    ) -> Result<TurnId, Error> {
+        self.core.turn_of_response(owner, id).await
     }
 
     /// A session's messages, the newest page first, each page oldest first.

@@ -111,6 +111,7 @@ impl SessionService {
             pump: WakePump::start(),
             on_deleted: OnceLock::new(),
             delegates: OnceLock::new(),
+            response_claims: Arc::default(),
             quarantined: Mutex::default(),
         });
         let core = Arc::new(SessionCore {

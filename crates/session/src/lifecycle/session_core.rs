@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Owner, SessionId, Timestamp, TurnId};
+use turnwire_event::{Owner, SessionId, Timestamp, TurnId, UpstreamResponseId};
 use turnwire_hub::RingClosed;
 use turnwire_log::Store;
 
@@ -68,6 +68,18 @@ impl SessionCore {
             .filter(|(turn_owner, _)| turn_owner == owner)
             .map(|(_, row)| row)
             .ok_or(Error::TurnNotFound)
+    }
+
+    /// The turn of `owner` whose upstream gave its response the id `id`.
+    pub(crate) async fn turn_of_response(
+        &self,
+        owner: &Owner,
+        id: UpstreamResponseId,
+    ) -> Result<TurnId, Error> {
+        let of = owner.clone();
+        let read = move |store: &dyn Store| store.turn_of_response(&of, &id);
+        let turn = self.services.read_rows_for(owner, read).await?;
+        turn.ok_or(Error::TurnNotFound)
     }
 
     /// The creation time up to which idempotency keys have expired.

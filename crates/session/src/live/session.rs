@@ -28,6 +28,7 @@ use super::bus::{BusAction, BusCoalescer, BusNotice};
 use super::bus_budget::{BusBudget, BusClass, BusDecision};
 use super::child_tasks::ChildTasks;
 use super::presence::SessionPresence;
+use super::response_claim::ResponseClaims;
 use super::routing_policy::ActiveRoutingPolicy;
 use super::transcript::{Transcript, apply_released};
 use super::turn_runner::TurnRunner;
@@ -78,6 +79,8 @@ pub(crate) struct SessionServices {
     pub(crate) on_deleted: OnceLock<DeletedCallback>,
     /// Refers weakly to the service, which owns these services; unset until the service exists.
     pub(crate) delegates: OnceLock<DelegateFactory>,
+    /// The response ids that running turns have from their upstreams.
+    pub(crate) response_claims: Arc<ResponseClaims>,
     /// Sessions with a damaged log; they are refused until the process ends.
     pub(crate) quarantined: Mutex<HashSet<SessionId>>,
 }

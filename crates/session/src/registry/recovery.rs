@@ -87,8 +87,12 @@ async fn end_open_turn(services: &Arc<SessionServices>, row: TurnRow) -> Result<
     let is_cancelled = open.cancel.is_some();
     let message = open.message.as_ref();
     let cut = message.map_or(0, |message| message.open_tool_uses().len() as u32 + 1);
+    let response_id = open.response_id.clone();
     let live = LiveSession::load(services.clone(), (session_row, 0), tail, Some(open));
     live.sequencer.resume_turn(turn, is_cancelled, cut);
+    if let Some(id) = response_id {
+        live.sequencer.set_response_id(turn, id);
+    }
     abort_turn(&live, turn, Some(TurnCompleted::SERVER_RESTART), context);
     live.all_committed().await?;
     tracing::info!(%session, %turn, "ended a turn that the last run left open");
@@ -143,6 +147,9 @@ fn reopen(
     // that it uses from their rows.
     if !open.in_call.is_empty() {
         open.message = MessageFold::from_parts(&store.message_checkpoints(row.id)?);
+        if let Some(message) = &mut open.message {
+            message.response_id.clone_from(&open.response_id);
+        }
     }
     // Of a message in flight, clients may have seen more than its checkpoints have.
     let is_streaming = |call: &OpenCall| call.actor.kind() != ActorKind::Subagent;

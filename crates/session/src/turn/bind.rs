@@ -41,6 +41,7 @@ pub(crate) fn bind(producer: &dyn TurnProducer, input: &TurnInput) -> BoundTurn 
             verticals: SubAgentVerticals::default(),
             versions: BoundVersions::default(),
             history: producer.history(),
+            relayed_to: None,
             gate: Box::new(PassThroughGate),
             work: Box::new(|_| {
                 Box::pin(async {

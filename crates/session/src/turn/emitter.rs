@@ -24,13 +24,15 @@ use turnwire_event::port::{
 use turnwire_event::row::RowChange;
 use turnwire_event::{
     Body, CallId, ContentBlock, EventLane, EventType, Message, Position, RenderDecision,
-    TokenUsage, TraceContext, TurnId,
+    TokenUsage, TraceContext, TurnId, UpstreamResponseId,
 };
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
 use super::bind::PassThroughGate;
 use super::ending::EndingContext;
 use super::progress::{ProgressNote, TurnProgress, stored_message};
+use crate::error::Error;
+use crate::live::response_claim::ResponseClaim;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::StoppableEmitter;
 
@@ -47,6 +49,8 @@ struct EmitterState {
     /// The last reading of the clock.
     now: Instant,
     progress: TurnProgress,
+    /// The id that the turn's upstream gave to its response.
+    claim: Option<ResponseClaim>,
     gate: Box<dyn EventGate>,
 }
 
@@ -70,7 +74,7 @@ impl TurnEmitter {
         live: Arc<LiveSession>,
         turn: TurnId,
         trace: Option<Arc<TraceContext>>,
-        gate: Box<dyn EventGate>,
+        (gate, is_relayed): (Box<dyn EventGate>, bool),
         dimensions: TurnDimensions,
     ) -> Arc<Self> {
         let state = EmitterState {
@@ -79,7 +83,8 @@ impl TurnEmitter {
             timer_running: false,
             count: 0,
             now: timer_now(),
-            progress: TurnProgress::default(),
+            progress: TurnProgress::new(is_relayed),
+            claim: None,
             gate,
         };
         Arc::new_cyclic(|this| Self {
@@ -111,6 +116,11 @@ impl TurnEmitter {
     /// Takes the messages that the turn has stored so far.
     pub(crate) fn take_messages(&self) -> Vec<Message> {
         std::mem::take(&mut self.state.lock().progress.messages)
+    }
+
+    /// Takes the claim on the id of the turn's response.
+    pub(crate) fn take_claim(&self) -> Option<ResponseClaim> {
+        self.state.lock().claim.take()
     }
 
     /// Takes the gate and copies the progress, for the end of the turn.
@@ -333,6 +343,27 @@ impl EventEmitter for TurnEmitter {
 
     fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
         self.state.lock().progress.calls.report(call_id, usage);
+    }
+
+    fn claim_response_id<'a>(&'a self, id: &'a UpstreamResponseId) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let (live, owner) = (&self.live, self.live.owner.clone());
+            // Claimed before the read: of two turns that ask at once, one gets the id.
+            let Some(claim) = live.services.response_claims.claim(&owner, id) else {
+                return false;
+            };
+            let wanted = id.clone();
+            let share = live.turn_read_share();
+            let read = share.read(live.services.store.clone(), move |store| {
+                let turn = store.turn_of_response(&owner, &wanted)?;
+                Ok::<_, Error>(turn)
+            });
+            let is_free = matches!(read.await, Ok(None));
+            if is_free {
+                self.state.lock().claim = Some(claim);
+            }
+            is_free
+        })
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {

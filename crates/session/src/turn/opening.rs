@@ -91,7 +91,7 @@ pub(crate) fn started_draft(
     (turn, request): (TurnId, &SubmitRequest),
     user: NewMessage,
     omitted: u64,
-    versions: BoundVersions,
+    (versions, relayed_to): (BoundVersions, Option<String>),
     resumed: Option<&ResumeInput>,
 ) -> EventDraft {
     let settings = turn_settings(live, turn, request);
@@ -109,6 +109,7 @@ pub(crate) fn started_draft(
         locale: request.locale.clone(),
         wire_version: settings.wire_version.clone(),
         history_omitted: omitted,
+        relayed_to,
         versions,
     });
     let mut draft = EventDraft::new(Some(turn), Actor::USER, body);

@@ -21,6 +21,8 @@ use crate::metering::turn_metrics;
 /// What a turn has emitted so far.
 #[derive(Default)]
 pub(crate) struct TurnProgress {
+    /// True if an agent elsewhere answers: it says itself what its reasoning belongs to.
+    is_relayed: bool,
     called_model: bool,
     has_text: bool,
     called_tools: HashSet<ToolUseId>,
@@ -69,12 +71,22 @@ fn is_main_agent(actor: &Actor) -> bool {
 }
 
 impl TurnProgress {
+    /// The progress of a turn that has emitted nothing.
+    pub(crate) fn new(is_relayed: bool) -> Self {
+        Self {
+            is_relayed,
+            ..Self::default()
+        }
+    }
+
     /// Sets the fields of an event that depend on earlier events. Only the orchestrator writes to
     /// the person, so events of sub-agents do not count.
     pub(crate) fn stamp(&self, actor: &Actor, body: &mut Body) {
         match body {
-            Body::LlmCallStarted(call) => call.first = !self.called_model && is_main_agent(actor),
-            Body::ThinkingDelta(delta) => delta.after_text = self.has_text,
+            Body::LlmCallStarted(call) => {
+                call.first = !self.called_model && !self.is_relayed && is_main_agent(actor);
+            }
+            Body::ThinkingDelta(delta) if !self.is_relayed => delta.after_text = self.has_text,
             Body::ToolFailed(tool) => tool.called = self.called_tools.contains(&tool.tool_use_id),
             _ => {}
         }

@@ -100,6 +100,7 @@ fn routed() -> (Arc<Semaphore>, WorkFn) {
             for model in ["first:m", "second:m"] {
                 own.acquire().await.expect("open").forget();
                 let route = RouteDecided {
+                    relayed: None,
                     model: model.into(),
                     routing_policy_version: version.clone(),
                     reason: "a rule".into(),

@@ -29,6 +29,7 @@ impl TurnBuilder {
             ids: 1,
         };
         turn.say(Body::TurnStarted(turn::TurnStarted {
+            relayed_to: None,
             answers: Vec::new(),
             resumes: None,
             user_message_id: MessageId(Ulid(2)),
@@ -53,6 +54,7 @@ impl TurnBuilder {
 
     fn route(&mut self) {
         self.say(Body::RouteDecided(route::RouteDecided {
+            relayed: None,
             model: "m".into(),
             routing_policy_version: "1".into(),
             reason: "default".into(),
@@ -88,6 +90,7 @@ impl TurnBuilder {
         let timestamp = Timestamp::from_millis(0);
         self.open.apply(id, timestamp, &Actor::ORCHESTRATOR, &body);
         self.events.push(Event {
+            response_id: None,
             id,
             session_id: SessionId(Ulid(1)),
             turn_id: Some(self.open.id),

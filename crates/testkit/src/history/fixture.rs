@@ -96,6 +96,7 @@ impl SessionFixture {
             open.apply(id, timestamp, &Actor::ORCHESTRATOR, &body);
         }
         self.events.push(Event {
+            response_id: None,
             id,
             session_id: self.session,
             turn_id: self.open.as_ref().map(|open| open.id),
@@ -112,6 +113,7 @@ impl SessionFixture {
     fn turn(&mut self, kind: u32) {
         self.open = Some(OpenTurn::new(TurnId(self.id())));
         let started = turn::TurnStarted {
+            relayed_to: None,
             answers: Vec::new(),
             resumes: None,
             user_message_id: MessageId(self.id()),
@@ -127,6 +129,7 @@ impl SessionFixture {
         };
         self.emit(Body::TurnStarted(started));
         self.emit(Body::RouteDecided(route::RouteDecided {
+            relayed: None,
             model: "scripted:demo".into(),
             routing_policy_version: "1".into(),
             reason: "default".into(),

@@ -13,7 +13,8 @@
 use std::io::Write as _;
 
 use serde::Serialize;
-use turnwire_event::{Event, ResponseId, TurnId};
+use turnwire_event::envelope::write_response_id;
+use turnwire_event::{Event, TurnId};
 
 use super::SENTINEL;
 use super::cursor::SessionTag;
@@ -59,15 +60,15 @@ impl BlockWriter<'_> {
         self.out.extend_from_slice(b"id: ");
         self.event.id.write(self.out);
         let (version, timestamp) = (self.version, self.event.timestamp);
-        let prefix = ResponseId::PREFIX;
         let tag = SessionTag::of(self.event.session_id);
         write!(
             self.out,
             "-{index}-{tag}\nevent: {event_type}\ndata: {{\"event_type\":\"{event_type}\",\
-             \"version\":\"{version}\",\"timestamp\":\"{timestamp}\",\"response_id\":\"{prefix}"
+             \"version\":\"{version}\",\"timestamp\":\"{timestamp}\",\"response_id\":\""
         )
         .expect("a Vec takes any bytes");
-        self.out.extend_from_slice(&self.turn.0.text());
+        let given = self.event.response_id.as_ref();
+        write_response_id(given, self.turn, self.out);
         self.out.push(b'"');
     }
 }

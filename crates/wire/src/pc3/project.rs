@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use turnwire_event::body::approval::ApprovalRequested;
-use turnwire_event::body::turn::{PauseDetail, TurnCompleted, TurnStarted};
+use turnwire_event::body::route::RouteDecided;
+use turnwire_event::body::turn::{PauseDetail, TurnCompleted};
 use turnwire_event::body::{component, mcp, status};
 use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
 use turnwire_event::{
-    Body, Event, RenderDecision, RenderPolicy, ResponseId, TokenUsage, ToolUseId,
+    Body, EpisodeId, Event, RenderDecision, RenderPolicy, ResponseId, TokenUsage, ToolUseId,
 };
 
 use super::block::BlockWriter;
@@ -76,12 +77,17 @@ fn is_suppressed_frame(event: &Event) -> bool {
 
 fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
     match body {
-        Body::TurnStarted(started) => write_turn_start(writer, started),
-        Body::LlmCallStarted(call) if call.first => {
-            writer.frame(FrameKind::Thinking, |payload| {
-                payload.field("role", "reasoning")
-            });
+        // The response of a relayed turn has its id with its route.
+        Body::TurnStarted(started) if started.relayed_to.is_some() => {}
+        Body::TurnStarted(started) => write_turn_start(writer, started.episode_id),
+        Body::RouteDecided(RouteDecided {
+            relayed: Some(response),
+            ..
+        }) => {
+            write_turn_start(writer, response.episode_id);
+            write_thinking_start(writer);
         }
+        Body::LlmCallStarted(call) if call.first => write_thinking_start(writer),
         Body::ThinkingDelta(delta) if delta.text.is_empty() => {}
         Body::ThinkingDelta(delta) if delta.after_text => {
             write_chunk(writer, FrameKind::Reasoning, &delta.text)
@@ -161,10 +167,17 @@ fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
     }
 }
 
-fn write_turn_start(writer: &mut BlockWriter<'_>, started: &TurnStarted) {
+fn write_turn_start(writer: &mut BlockWriter<'_>, episode_id: EpisodeId) {
     writer.empty_frame(FrameKind::ResponseId);
     writer.frame(FrameKind::Episode, |payload| {
-        payload.field("episode_id", &started.episode_id);
+        payload.field("episode_id", &episode_id);
+    });
+}
+
+/// The agent has begun: the frame of its reasoning, without content.
+fn write_thinking_start(writer: &mut BlockWriter<'_>) {
+    writer.frame(FrameKind::Thinking, |payload| {
+        payload.field("role", "reasoning");
     });
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use turnwire_event::body::component::RenderingToolCall;
 use turnwire_event::body::data::{DataLoaded, DataLoading};
 use turnwire_event::code::CancelCode;
-use turnwire_event::{EpisodeId, Position, ResponseId, Timestamp};
+use turnwire_event::{EpisodeId, Position, Timestamp, TurnResponseId};
 
 use super::failure::FailureDetail;
 use super::project::PausedFields;
@@ -21,7 +21,7 @@ pub fn frame(version: WireVersion) -> Value {
     );
     let timestamp = frames.of::<Timestamp>();
     frames.envelope("timestamp", timestamp);
-    let response_id = frames.of::<ResponseId>();
+    let response_id = frames.of::<TurnResponseId>();
     frames.envelope("response_id", response_id);
     add_content(&mut frames);
     add_tools(&mut frames);

@@ -15,6 +15,7 @@ const HEAD: &str = "\"timestamp\":\"1970-01-01T00:00:01.000Z\",\
 pub(super) fn event(body: Body) -> Event {
     let persisted = body.kind().is_persisted();
     Event {
+        response_id: None,
         id: Position {
             epoch: Epoch(1),
             seq: Seq(3),

@@ -35,6 +35,7 @@ fn session_row() -> SessionRow {
 fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
     TurnRow {
         id: TurnId(Ulid(3)),
+        response_id: None,
         session_id: SessionId(Ulid(1)),
         kind: TurnKind::Chat,
         state,

@@ -11,7 +11,7 @@ use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{
-    EventType, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId,
+    EventType, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId, TurnResponseId,
 };
 
 use super::content::{MessageInput, MetadataInput};
@@ -234,8 +234,8 @@ impl JsonSchema for TurnTerminal {
 pub struct TurnInfo {
     /// Identifies the turn in the REST API.
     pub turn_id: TurnId,
-    /// The id of the turn on client wires.
-    pub response_id: ResponseId,
+    /// The id of the turn on client wires: its own, or the one that its upstream gave.
+    pub response_id: TurnResponseId,
     /// The session that the turn belongs to.
     pub session_id: SessionId,
     /// What started the turn: a message, a mission, the task of a worker, or a timer.
@@ -279,7 +279,7 @@ impl From<TurnRow> for TurnInfo {
         }
         Self {
             turn_id: row.id,
-            response_id: row.id.into(),
+            response_id: TurnResponseId::of(row.id, row.response_id),
             session_id: row.session_id,
             kind: row.kind,
             resumes: row.resumes,

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use turnwire_e2e::chat::{events, whole, words};
+use turnwire_e2e::chat::{back, events, whole, words};
 use turnwire_event::{Body, MessageStatus};
 use turnwire_relay::vocabulary::{InnerType, STATUS_FRAME};
 use turnwire_testkit::chat::{Block, ChatSubmit};
 use turnwire_testkit::upstream::stream;
 use turnwire_wire::pc3::FrameKind;
 
-use super::{completed, relay, text};
+use super::{completed, relay, response_id, text};
 
 fn tool(kind: &str, id: &str, name: &str) -> Value {
     json!({"type": kind, "id": id, "name": name, "tool_type": "mcp"})
@@ -19,7 +19,7 @@ fn tool(kind: &str, id: &str, name: &str) -> Value {
 /// One of each type, in the order of SC-10.
 fn one_of_each() -> Vec<Value> {
     vec![
-        json!({"type": "response_id", "response_id": "resp_abc"}),
+        response_id("resp_abc"),
         json!({"type": "episode", "episode_id": "ep_1"}),
         json!({"type": "thinking", "content": "first "}),
         json!({"type": "reasoning", "content": "then "}),
@@ -50,13 +50,14 @@ fn only<'a>(frames: &'a [Block], event: &str) -> &'a Block {
 async fn every_inner_type_has_its_frame_or_none() {
     let (upstream, fixture) = relay(stream(&one_of_each())).await;
     let (turn, frames) = whole(&fixture.api, "one of each", &ChatSubmit::new("hi")).await;
-    let mut seen = events(&frames);
-    seen.retain(|event| *event != "thinking");
     assert_eq!(
-        seen,
+        events(&frames),
         [
             "response_id",
             "episode",
+            "thinking",
+            "thinking",
+            "reasoning",
             "text",
             "tool_call",
             "tool_completed",
@@ -69,6 +70,19 @@ async fn every_inner_type_has_its_frame_or_none() {
             "completed"
         ]
     );
+    for frame in &frames {
+        assert_eq!(frame.field("response_id"), "resp_abc", "{frame:?}");
+    }
+    let mut replayed = back(&fixture.api, "replayed", turn, None).await;
+    let replayed = replayed.read_to_end().await.expect("an end");
+    // What is sent of MCP servers is kept for a short time only.
+    let kept = |frames: &[Block]| -> Vec<String> {
+        let kept = frames
+            .iter()
+            .filter(|frame| !frame.event().starts_with("mcp_"));
+        kept.map(|frame| frame.frame_text().to_owned()).collect()
+    };
+    assert_eq!(kept(&replayed), kept(&frames));
     assert_eq!(words(&frames), "Hello world");
     let called = only(&frames, "tool_call").field("tool_call");
     assert_eq!(

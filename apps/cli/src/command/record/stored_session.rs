@@ -98,6 +98,7 @@ mod tests {
     fn append(store: &SqliteStore, prev: u64) {
         let at = Position::persisted(Epoch::FIRST, Seq(prev + 1));
         let event = Event {
+            response_id: None,
             id: at,
             session_id: SESSION,
             turn_id: None,

@@ -17,6 +17,7 @@ const CALL: CallId = CallId(Ulid(6));
 
 fn started() -> Body {
     Body::TurnStarted(turn::TurnStarted {
+        relayed_to: None,
         answers: Vec::new(),
         resumes: None,
         user_message_id: MESSAGE,
@@ -124,6 +125,7 @@ fn log(bodies: &[(TurnId, Body)]) -> Vec<Event> {
         .chain(rest)
         .enumerate()
         .map(|(at, (turn_id, body))| Event {
+            response_id: None,
             id: Position::persisted(Epoch(1), Seq(at as u64 + 1)),
             session_id: SESSION,
             turn_id,

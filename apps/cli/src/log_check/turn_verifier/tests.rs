@@ -19,6 +19,7 @@ const STEP: &str = "turn-x-1";
 
 fn started() -> Body {
     Body::TurnStarted(turn::TurnStarted {
+        relayed_to: None,
         answers: Vec::new(),
         resumes: None,
         user_message_id: MessageId(Ulid(3)),

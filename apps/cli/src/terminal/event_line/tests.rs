@@ -16,6 +16,7 @@ use turnwire_event::{
 
 fn event(sub: u32, body: Body) -> Event {
     Event {
+        response_id: None,
         id: Position {
             epoch: Epoch(1),
             seq: Seq(3),

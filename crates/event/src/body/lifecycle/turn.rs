@@ -53,6 +53,9 @@ pub struct TurnStarted {
     pub wire_version: Option<String>,
     /// The number of older messages that exceed the history budget of the model.
     pub history_omitted: u64,
+    /// The agent elsewhere that answers, as `relay:<agent>`. Its `route.decided` follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relayed_to: Option<String>,
     /// What the turn is bound to until its end, whatever is reloaded meanwhile.
     pub versions: BoundVersions,
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::{EpisodeId, UpstreamResponseId};
+
 /// Routing chose the model of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -15,4 +17,34 @@ pub struct RouteDecided {
     /// The other models that routing considered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<String>,
+    /// Set if an agent elsewhere answers the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relayed: Option<RelayedResponse>,
+}
+
+impl RouteDecided {
+    /// The routing policy and the reason of a relayed turn: its pack names the upstream.
+    pub const RELAY: &'static str = "relay";
+
+    /// The route of a turn that the agent `model` answers elsewhere.
+    pub fn relayed(model: String, response: RelayedResponse) -> Self {
+        Self {
+            model,
+            routing_policy_version: Self::RELAY.to_owned(),
+            reason: Self::RELAY.to_owned(),
+            candidates: Vec::new(),
+            relayed: Some(response),
+        }
+    }
+}
+
+/// The response of an upstream, as its turn shows it. The frames of the turn begin with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RelayedResponse {
+    /// The id that the upstream gave; without it the response has the id of its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<UpstreamResponseId>,
+    /// The episode of the session.
+    pub episode_id: EpisodeId,
 }

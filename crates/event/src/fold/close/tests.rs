@@ -3,6 +3,7 @@
 use super::*;
 use crate::body::llm::CallStarted;
 use crate::body::plan::StepStarted;
+use crate::body::route::{RelayedResponse, RouteDecided};
 use crate::body::status::StatusEmitted;
 use crate::body::subagent::{self, SubagentContext, SubagentStarted};
 use crate::body::tool::ToolCalled;
@@ -65,6 +66,7 @@ fn completed(id: &str, tool_use_id: ToolUseId) -> Body {
 
 fn opening() -> Body {
     Body::TurnStarted(TurnStarted {
+        relayed_to: None,
         answers: Vec::new(),
         resumes: None,
         user_message_id: MessageId(Ulid(1)),
@@ -82,6 +84,39 @@ fn opening() -> Body {
             ..BoundVersions::default()
         },
     })
+}
+
+// S1-034, S1-022
+#[test]
+fn relayed_turn_ends_with_the_frames_of_its_start() {
+    let Body::TurnStarted(mut start) = opening() else {
+        unreachable!("a start")
+    };
+    start.relayed_to = Some("relay:desk".into());
+    let episode_id = start.episode_id;
+    let at = |seq| Position::persisted(Epoch(1), Seq(seq));
+    let mut open = OpenTurn::new(TurnId(Ulid(1)));
+    open.apply(at(1), time(0), &Actor::USER, &Body::TurnStarted(start));
+    assert!(!open.is_settled(), "its frames have not begun");
+    let ending = closing(&open, &failed(), &[], time(1));
+    let response = RelayedResponse {
+        response_id: None,
+        episode_id,
+    };
+    let route = RouteDecided::relayed("relay:desk".into(), response.clone());
+    assert_eq!(ending[0].body, Body::RouteDecided(route));
+    // Once it is routed, its frames have begun.
+    let given = RelayedResponse {
+        response_id: Some("resp_abc".parse().expect("an id")),
+        ..response
+    };
+    let route = Body::RouteDecided(RouteDecided::relayed("relay:desk".into(), given.clone()));
+    open.apply(at(2), time(1), &Actor::ORCHESTRATOR, &route);
+    assert!(open.is_settled());
+    assert_eq!(open.response_id, given.response_id);
+    let ending = closing(&open, &failed(), &[], time(2));
+    let routes = |event: &&ClosingEvent| matches!(event.body, Body::RouteDecided(_));
+    assert_eq!(ending.iter().find(routes), None);
 }
 
 /// Three were asked for and two may run: rewards is done, shop waits for a data service while a

@@ -222,6 +222,7 @@ fn stored() -> StoredMessage {
         ..fold.in_progress_without_content(SessionId(Ulid(6)))
     };
     StoredMessage {
+        response_id: None,
         message,
         started: row.started,
         completed: Some((END, time(30))),

@@ -13,7 +13,7 @@ use turnwire_event::{Message, ProviderState, TurnId};
 
 use crate::records::{MessageView, PageBounds, RowPage, is_display_only};
 use crate::sqlite::column::{
-    SelectRow, bounded, code_name, count, execute, json, optional, parsed, time, value,
+    SelectRow, bounded, code_name, count, execute, json, optional, optional_id, parsed, time, value,
 };
 
 /// The `scope` column of a message. Ids of sub-agents begin with a letter, so none is mistaken for
@@ -205,12 +205,13 @@ fn read_message(row: &Row<'_>) -> rusqlite::Result<Message> {
 
 impl SelectRow for StoredMessage {
     const SELECT: &str = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m.model, m.stop_reason, m.usage, \
-        m.created_at, m.metadata, m.kept, m.started, m.completed, m.completed_at, m.cuts, m.inputs \
-        FROM message m JOIN session s ON s.sid = m.sid";
+        m.created_at, m.metadata, m.kept, m.started, m.completed, m.completed_at, m.cuts, m.inputs, t.response_id \
+        FROM message m JOIN session s ON s.sid = m.sid LEFT JOIN turn t ON t.id = m.turn";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             message: read_message(row)?,
+            response_id: optional_id(row, 17)?,
             started: parsed(row, 12)?,
             completed: Some((parsed(row, 13)?, time(row, 14)?)),
             cuts: row.get(15)?,

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::row::{PlacedChange, TurnRow, TurnSettings};
-use turnwire_event::{EventType, Owner, Position, SessionId, TurnId};
+use turnwire_event::{EventType, Owner, Position, SessionId, TurnId, UpstreamResponseId};
 
 use crate::sqlite::column::{
     SelectRow, code_name, execute, json, optional, optional_id, optional_time, owner, parsed,
@@ -50,6 +50,29 @@ pub(crate) fn start(
 pub(crate) fn cancel(tx: &Transaction<'_>, turn: TurnId) -> rusqlite::Result<()> {
     let sql = "UPDATE turn SET state = 'cancelling' WHERE id = ?1 AND ended IS NULL";
     execute(tx, sql, [turn.to_string()]).map(drop)
+}
+
+/// Stores the id that the upstream of a turn gave to its response.
+pub(crate) fn put_response_id(
+    tx: &Transaction<'_>,
+    turn: TurnId,
+    id: &UpstreamResponseId,
+) -> rusqlite::Result<()> {
+    let sql = "UPDATE turn SET response_id = ?2 WHERE id = ?1";
+    execute(tx, sql, [turn.to_string(), id.to_string()]).map(drop)
+}
+
+/// Returns the turn of `owner` whose response has this id.
+pub(crate) fn of_response(
+    c: &Connection,
+    owner: &Owner,
+    id: &UpstreamResponseId,
+) -> rusqlite::Result<Option<TurnId>> {
+    let sql = "SELECT t.id FROM turn t JOIN session s ON s.sid = t.sid \
+         WHERE t.response_id = ?1 AND s.tenant = ?2 AND s.principal = ?3";
+    let (tenant, principal) = (owner.tenant.to_string(), owner.principal.to_string());
+    let turn = query_value::<String>(c, sql, [id.to_string(), tenant, principal]).optional()?;
+    Ok(turn.and_then(|turn| turn.parse().ok()))
 }
 
 /// Ends a turn with its terminal event.
@@ -116,7 +139,7 @@ pub(crate) fn last_ended(
 impl SelectRow for TurnRow {
     const SELECT: &str = "SELECT t.id, s.id, t.kind, t.state, t.on_disconnect, t.disconnect_grace_ms, t.trace, \
         t.wire_version, t.agent_definition, t.resumes, t.started, t.started_at, t.ended, t.ended_at, \
-        t.terminal_type, t.terminal, s.tenant, s.principal FROM turn t JOIN session s ON s.sid = t.sid";
+        t.terminal_type, t.terminal, s.tenant, s.principal, t.response_id FROM turn t JOIN session s ON s.sid = t.sid";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let terminal = match row.get::<_, Option<String>>(14)? {
@@ -134,6 +157,7 @@ impl SelectRow for TurnRow {
             wire_version: row.get(7)?,
             agent_definition: row.get(8)?,
             resumes: optional_id(row, 9)?,
+            response_id: optional_id(row, 18)?,
             started: parsed(row, 10)?,
             started_at: time(row, 11)?,
             ended: optional_id(row, 12)?,

@@ -384,6 +384,7 @@ fn turn_from_before_a_reload_keeps_the_new_policy(store: &dyn Store) {
         turn_id,
         model: model.into(),
         policy_version: version.into(),
+        response_id: None,
     };
     let routing = |session| {
         let row = store.session(session).expect("a read").expect("a session");

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 
 use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
-use turnwire_event::row::{KeyScope, QueuedRow, RowChange, TurnSettings};
-use turnwire_event::{Epoch, Position, Seq, SessionId, Timestamp, TurnId, Ulid};
+use turnwire_event::row::{KeyScope, NewMessage, QueuedRow, RowChange, TurnSettings};
+use turnwire_event::{
+    ContentBlock, Epoch, MessageId, Owner, Position, Role, Seq, SessionId, TenantId, Timestamp,
+    TurnId, Ulid, UpstreamResponseId,
+};
 
+use crate::records::MessageView;
 use crate::store::Store;
 use crate::tests::fixture::{BatchBuilder, owner, sweep};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     turn_record_follows_start_and_end(create().as_ref());
+    turn_is_found_by_the_response_id_of_its_upstream(create().as_ref());
     last_ended_turn_is_that_of_the_last_terminal(create().as_ref());
     queued_turn_starts_with_its_submitted_settings(create().as_ref());
     queued_turns_are_ordered_by_place(create().as_ref());
@@ -72,6 +77,61 @@ fn turn_record_follows_start_and_end(store: &dyn Store) {
         (turn_owner, row.state, ended),
         (owner("local"), TurnState::Completed, Some(Seq(3)))
     );
+}
+
+fn turn_is_found_by_the_response_id_of_its_upstream(store: &dyn Store) {
+    let given: UpstreamResponseId = "resp_abc".parse().expect("an id");
+    let mut a = BatchBuilder::new(1);
+    let [plain, relayed] = [TurnId(Ulid(5)), TurnId(Ulid(6))];
+    let found = |owner: &Owner| store.turn_of_response(owner, &given).expect("a read");
+    for turn in [plain, relayed] {
+        store.append(&[a.turn_started(turn)]).expect("the start");
+    }
+    assert_eq!(found(&owner("local")), None);
+    for (turn_id, response_id) in [(plain, None), (relayed, Some(given.clone()))] {
+        let routed = RowChange::Routed {
+            turn_id,
+            model: "relay:desk".into(),
+            policy_version: "relay".into(),
+            response_id,
+        };
+        let append = a.event_with(routed);
+        store.append(&[append]).expect("an append");
+    }
+    assert_eq!(found(&owner("local")), Some(relayed));
+    assert_eq!(found(&owner("eve")), None, "a turn of another owner");
+    let other_tenant = Owner {
+        tenant: TenantId(7),
+        ..owner("local")
+    };
+    assert_eq!(found(&other_tenant), None, "a turn of another tenant");
+    let response_id = |turn| {
+        let (_, row) = store.turn(turn).expect("a read").expect("the turn");
+        row.response_id
+    };
+    assert_eq!(response_id(plain), None);
+    assert_eq!(response_id(relayed), Some(given.clone()));
+    let messages = [plain, relayed].map(|turn| {
+        let id = MessageId(Ulid(turn.0.0 + 10));
+        let text = vec![ContentBlock::text("hi")];
+        let message = NewMessage::new(id, Role::Assistant, text);
+        RowChange::MessagePut(turn, message)
+    });
+    for message in messages {
+        let append = a.event_with(message);
+        store.append(&[append]).expect("an append");
+    }
+    let end = Position::persisted(Epoch(1), Seq(9));
+    let start = Position::persisted(Epoch(1), Seq(0));
+    let stored = store.messages_since(a.session, MessageView::Orchestrator, start, end);
+    let ids: Vec<_> = stored
+        .expect("messages")
+        .into_iter()
+        .map(|m| m.response_id)
+        .collect();
+    assert_eq!(ids, [None, Some(given.clone())]);
+    store.delete(&[a.session]).expect("a delete");
+    assert_eq!(found(&owner("local")), None);
 }
 
 fn last_ended_turn_is_that_of_the_last_terminal(store: &dyn Store) {

@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::code::TurnState;
 use turnwire_event::fold::replay::FinishedReplay;
-use turnwire_event::{EventFilter, Position, ResponseId, SessionId, TurnId, metric};
+use turnwire_event::{EventFilter, Position, SessionId, TurnId, metric};
 use turnwire_hub::RingClosed;
 use turnwire_session::{
     CancelOutcome, Error, LISTED_PATH_BYTES_MAX, LiveSession, PageBounds, SessionSnapshot,
@@ -105,12 +105,8 @@ impl SessionStream {
     ) -> Result<CancelAck, CancelErrorCode> {
         let live = self.live.as_ref();
         let live = live.map_err(|_| CancelErrorCode::SessionNotFound)?;
-        let turn_id = turn
-            .parse::<TurnId>()
-            .or_else(|_| turn.parse::<ResponseId>().map(TurnId::from));
-        let turn_id = turn_id.map_err(|_| {
+        let turn_id = self.find_turn(live, turn).await.inspect_err(|_| {
             self.warn(HandlerWarning::UNKNOWN_TURN);
-            CancelErrorCode::TurnNotFound
         })?;
         // A worker that is delivered can be cancelled where its events are seen.
         let workers = self.workers().into_iter().flat_map(WorkerStreams::lives);
@@ -131,6 +127,20 @@ impl SessionStream {
             }
         };
         Ok(CancelAck { turn_id, state })
+    }
+
+    /// The turn that a client names by its id or by the id of its response.
+    async fn find_turn(&self, live: &LiveSession, turn: &str) -> Result<TurnId, CancelErrorCode> {
+        if let Ok(turn) = TurnId::named(turn) {
+            return Ok(turn);
+        }
+        let given = turn.parse().map_err(|_| CancelErrorCode::TurnNotFound)?;
+        let found = self.streams.canceller.turn_of_response(&live.owner, given);
+        match tokio::time::timeout(ANSWER_WAIT, found).await {
+            Ok(Ok(turn)) => Ok(turn),
+            Ok(Err(Error::TurnNotFound)) => Err(CancelErrorCode::TurnNotFound),
+            Ok(Err(_)) | Err(_) => Err(CancelErrorCode::Busy),
+        }
     }
 
     /// The workers of the subscription, if it includes them.

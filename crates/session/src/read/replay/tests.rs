@@ -44,6 +44,7 @@ fn script(session: SessionId) -> Vec<WriteStep> {
     };
     let time = Timestamp::from_millis(5_000);
     let event = |id: Position, body: Body| Event {
+        response_id: None,
         id,
         session_id: session,
         turn_id: (body.kind() != EventType::FeedbackRecorded).then_some(turn),
@@ -55,6 +56,7 @@ fn script(session: SessionId) -> Vec<WriteStep> {
         body,
     };
     let started = Body::TurnStarted(TurnStarted {
+        relayed_to: None,
         answers: Vec::new(),
         resumes: None,
         user_message_id: MessageId(Ulid(9)),
@@ -240,6 +242,7 @@ fn long_script(session: SessionId, notes: u64) -> Vec<WriteStep> {
             _ => feedback(),
         };
         let event = Event {
+            response_id: None,
             id: at(seq, 0),
             session_id: session,
             turn_id: None,

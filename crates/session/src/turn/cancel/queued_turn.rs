@@ -71,7 +71,14 @@ fn end_queued(
     let user = user_message(live, &queued.request);
     // The turn never ran: it is bound to no agent definition and has dispatched nothing.
     let versions = BoundVersions::default();
-    let started = started_draft(live, (turn, &queued.request), user, 0, versions, None);
+    let started = started_draft(
+        live,
+        (turn, &queued.request),
+        user,
+        0,
+        (versions, None),
+        None,
+    );
     let traced = Body::DispatchTraced(DispatchTraced::default());
     let mut traced = EventDraft::new(Some(turn), Actor::ORCHESTRATOR, traced);
     traced.trace.clone_from(&started.trace);

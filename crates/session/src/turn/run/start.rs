@@ -137,7 +137,8 @@ pub(crate) fn start_turn(
         verticals: bound.verticals,
     };
     let started_after = history.at;
-    let binding = (bound.history, bound.versions);
+    let relayed_to = bound.relayed_to;
+    let binding = (bound.history, bound.versions, relayed_to.clone());
     let (drafts, opening_messages, view) =
         prepare_opening(live, &mut pending, user, history, binding);
     let children = ChildTasks::new(runner.runtime.clone(), live.services.clock.clone());
@@ -150,7 +151,7 @@ pub(crate) fn start_turn(
         live.clone(),
         pending.id,
         trace.clone(),
-        bound.gate,
+        (bound.gate, relayed_to.is_some()),
         dimensions,
     );
     *runner.agent_definition.lock() = definition;
@@ -211,7 +212,7 @@ fn prepare_opening(
     pending: &mut PendingTurn,
     user: NewMessage,
     history: TurnHistory,
-    (budget, versions): (HistoryBudget, BoundVersions),
+    (budget, versions, relayed_to): (HistoryBudget, BoundVersions, Option<String>),
 ) -> (Vec<EventDraft>, Vec<Arc<Message>>, HistoryView) {
     let resumed = pending.resumed.as_ref();
     let (expired, mut opening_messages) = expire_approvals(live, &history.open_approvals, resumed);
@@ -228,7 +229,8 @@ fn prepare_opening(
     let total = history.total + opening_messages.len() as u64;
     let omitted = total.saturating_sub(view.len() as u64);
     let turn = (pending.id, &pending.request);
-    let mut started = started_draft(live, turn, user, omitted, versions, resumed);
+    let bound = (versions, relayed_to);
+    let mut started = started_draft(live, turn, user, omitted, bound, resumed);
     started.rows.append(&mut pending.rows);
     let preceding = std::mem::take(&mut pending.preceding);
     let drafts = expired.into_iter().chain(preceding).chain([started]);

@@ -105,8 +105,20 @@ impl TurnRun {
         self.children.refuse_new();
         self.end(outcome).await;
         self.ended = true;
+        self.release_claim();
         self.live.presence.touch();
         self.live.start_next_turn();
+    }
+
+    /// Releases the id of the turn's response once the row with it is stored.
+    fn release_claim(&self) {
+        if let Some(claim) = self.emitter.take_claim() {
+            let live = self.live.clone();
+            self.live.services.runner.runtime.spawn(async move {
+                let _ = live.all_committed().await;
+                drop(claim);
+            });
+        }
     }
 
     /// Requests the cancel of a turn whose producer says that it did not end by itself. A cancel that

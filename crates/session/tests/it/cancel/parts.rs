@@ -61,6 +61,7 @@ impl TurnProducer for AgentProducer {
     fn bind(&self, input: &TurnInput) -> BoundTurn {
         let assembly = self.0.assemble(input);
         BoundTurn {
+            relayed_to: None,
             experiment_arm: String::new(),
             verticals: Default::default(),
             versions: assembly.versions,

@@ -123,6 +123,7 @@ impl TurnProducer for Wrapped {
         let (sessions, when) = (self.sessions.clone(), self.when);
         let work = assembly.work;
         BoundTurn {
+            relayed_to: None,
             experiment_arm: String::new(),
             verticals: Default::default(),
             versions: assembly.versions,

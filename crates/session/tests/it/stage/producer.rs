@@ -44,6 +44,7 @@ impl TurnProducer for TestProducer {
     fn bind(&self, _: &TurnInput) -> BoundTurn {
         let act = self.0.clone();
         BoundTurn {
+            relayed_to: None,
             experiment_arm: String::new(),
             verticals: Default::default(),
             versions: versions(),

@@ -86,6 +86,9 @@ impl ExpectedTurn {
     }
 
     fn event(&mut self, log: &ParsedLog<'_>, event: &Event, was_killed: bool) {
+        if let Some(given) = &event.response_id {
+            self.response = given.to_string();
+        }
         // Text of sub-agents is not sent (S2-013).
         let own = event.actor.kind() != ActorKind::Subagent;
         match &event.body {

@@ -100,6 +100,8 @@ fn is_projection(frame: &ViewedFrame, expected: &ExpectedTurn) -> bool {
         }),
     };
     let event = Event {
+        // No upstream can give the turn's own id.
+        response_id: expected.response.parse().ok(),
         id: frame.id.position,
         session_id: expected.session,
         turn_id: Some(expected.turn),

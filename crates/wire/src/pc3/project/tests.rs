@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
 use turnwire_event::body::llm::CallStarted;
+use turnwire_event::body::route::RelayedResponse;
 use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
 use turnwire_event::body::support::SupportNoted;
 use turnwire_event::body::tool;
-use turnwire_event::body::turn::{BoundVersions, CancelRequested};
+use turnwire_event::body::turn::{BoundVersions, CancelRequested, TurnStarted};
 use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, TurnKind};
 use turnwire_event::{CallId, EpisodeId, MessageId, TurnId, Ulid};
 
@@ -56,6 +57,7 @@ fn llm_call_started(first: bool) -> Body {
 #[test]
 fn turn_starts_with_response_id_and_episode() {
     let started = Body::TurnStarted(TurnStarted {
+        relayed_to: None,
         answers: Vec::new(),
         resumes: None,
         user_message_id: MessageId(Ulid(3)),
@@ -72,6 +74,53 @@ fn turn_starts_with_response_id_and_episode() {
     let episode = ",\"episode_id\":\"ep_00000000000000000000000009\"";
     let wanted = block(0, "response_id", "0.5", "") + &block(1, "episode", "0.5", episode);
     assert_eq!(projected(started, V05), wanted);
+}
+
+// S1-034, S1-022, D-04
+#[test]
+fn relayed_turn_starts_with_its_route() {
+    let started = Body::TurnStarted(TurnStarted {
+        relayed_to: Some("relay:desk".into()),
+        answers: Vec::new(),
+        resumes: None,
+        user_message_id: MessageId(Ulid(3)),
+        input: Vec::new(),
+        kind: TurnKind::Chat,
+        origin: None,
+        dm_type: None,
+        episode_id: EpisodeId(Ulid(9)),
+        locale: "en".into(),
+        wire_version: Some("0.5".into()),
+        history_omitted: 0,
+        versions: BoundVersions::default(),
+    });
+    assert_eq!(projected(started, V05), "");
+    let response = RelayedResponse {
+        response_id: Some("resp_abc".parse().expect("an id")),
+        episode_id: EpisodeId(Ulid(9)),
+    };
+    let mut routed = event(Body::RouteDecided(RouteDecided::relayed(
+        "relay:desk".into(),
+        response.clone(),
+    )));
+    let frames = |event: &Event| {
+        let mut out = Vec::new();
+        project(event, V05, &mut out);
+        String::from_utf8(out).expect("text")
+    };
+    let episode = ",\"episode_id\":\"ep_00000000000000000000000009\"";
+    let own = block(0, "response_id", "0.5", "")
+        + &block(1, "episode", "0.5", episode)
+        + &block(2, "thinking", "0.5", ",\"role\":\"reasoning\"");
+    assert_eq!(frames(&routed), own);
+    routed.response_id.clone_from(&response.response_id);
+    let own_id = format!(
+        "\"response_id\":\"resp_{}\"",
+        routed.turn_id.expect("a turn")
+    );
+    let given = own.replace(&own_id, "\"response_id\":\"resp_abc\"");
+    assert_ne!(given, own);
+    assert_eq!(frames(&routed), given);
 }
 
 // S1-016, D-08

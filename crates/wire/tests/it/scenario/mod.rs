@@ -99,6 +99,7 @@ impl LogBuilder {
             }
         }
         self.events.push(Event {
+            response_id: None,
             id,
             session_id: SESSION,
             turn_id,
@@ -121,6 +122,7 @@ impl LogBuilder {
     pub(crate) fn turn(&mut self, text: &str) {
         self.turn_unrouted(text);
         let route = RouteDecided {
+            relayed: None,
             model: MODEL.into(),
             routing_policy_version: "builtin-1".into(),
             reason: "default".into(),
@@ -133,6 +135,7 @@ impl LogBuilder {
     pub(crate) fn turn_unrouted(&mut self, text: &str) {
         let turn = TurnId(self.id());
         let started = TurnStarted {
+            relayed_to: None,
             answers: Vec::new(),
             resumes: None,
             user_message_id: MessageId(self.id()),

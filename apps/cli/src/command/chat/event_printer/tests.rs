@@ -70,6 +70,7 @@ fn output(form: OutputForm, terminal: bool, bodies: Vec<Body>) -> String {
 
 fn event(sub: u32, body: Body) -> Event {
     Event {
+        response_id: None,
         id: Position {
             epoch: Epoch(1),
             seq: Seq(3),

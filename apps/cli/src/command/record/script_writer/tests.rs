@@ -23,6 +23,7 @@ const START: Position = Position {
 
 fn message(content: Vec<ContentBlock>) -> StoredMessage {
     StoredMessage {
+        response_id: None,
         message: Message {
             id: MessageId(Ulid(1)),
             session_id: SessionId(Ulid(2)),

@@ -205,6 +205,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
         routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),
         on_deleted: Default::default(),
         delegates: Default::default(),
+        response_claims: Default::default(),
         quarantined: Default::default(),
     })
 }

@@ -68,6 +68,7 @@ impl TurnProducer for Puppets {
             verticals: Default::default(),
             versions: turnwire_event::body::turn::BoundVersions::default(),
             history: self.history(),
+            relayed_to: None,
             gate: Box::new(Through),
             work: Box::new(move |turn| Box::pin(act(turn, deeds))),
         }
