@@ -146,6 +146,7 @@ pub fn said() -> Emission {
 /// A call of a tool, which is forwarded.
 pub fn called() -> Emission {
     let called = ToolCalled {
+        upstream_id: None,
         tool_use_id: ToolUseId(Ulid(1)),
         tool_name: "search_offers".into(),
         tool_type: ToolType::Ccs,

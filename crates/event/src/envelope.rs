@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::clock::Timestamp;
-use crate::id::{ResponseId, SessionId, TurnId, UpstreamResponseId};
+use crate::id::{ResponseId, SessionId, TurnId, UpstreamId};
 use crate::kind::EventType;
 use crate::position::Position;
 
@@ -95,7 +95,7 @@ pub struct EventEnvelope<'a> {
     /// The turn; `None` for events outside of any turn.
     pub turn_id: Option<TurnId>,
     /// The id that the turn's upstream gave; `None` for the turn's own.
-    pub response_id: Option<&'a UpstreamResponseId>,
+    pub response_id: Option<&'a UpstreamId>,
     pub actor: &'a Actor,
     /// The timestamp, already formatted.
     pub timestamp: &'a str,
@@ -154,7 +154,7 @@ impl EventEnvelope<'_> {
 }
 
 /// Appends the response id of a turn: the one that its upstream gave, or its own. None needs escaping.
-pub fn write_response_id(given: Option<&UpstreamResponseId>, turn: TurnId, out: &mut Vec<u8>) {
+pub fn write_response_id(given: Option<&UpstreamId>, turn: TurnId, out: &mut Vec<u8>) {
     match given {
         Some(given) => out.extend_from_slice(given.as_str().as_bytes()),
         None => {
@@ -177,7 +177,7 @@ pub struct Event {
     pub session_id: SessionId,
     pub turn_id: Option<TurnId>,
     /// The id that the turn's upstream gave to its response; `None` for the turn's own.
-    pub response_id: Option<UpstreamResponseId>,
+    pub response_id: Option<UpstreamId>,
     pub actor: Actor,
     pub timestamp: Timestamp,
     pub trace: Option<TraceContext>,

@@ -34,7 +34,7 @@ pub use primitive::clock::{Clock, IdGenerator, Timestamp};
 pub use primitive::day::UtcDay;
 pub use primitive::id::{
     ApprovalId, CallId, EpisodeId, InvocationId, MessageId, Owner, Principal, ResponseId,
-    SessionId, TenantId, ToolUseId, TurnId, TurnResponseId, Ulid, UpstreamResponseId,
+    SessionId, TenantId, ToolUseId, TurnId, TurnResponseId, Ulid, UpstreamId,
 };
 pub use primitive::position::{Epoch, EventId, Position, Seq, Sub};
 pub use primitive::{actor, clock, day, id, position};

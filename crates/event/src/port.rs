@@ -18,9 +18,7 @@ use crate::body::turn::{BoundVersions, TurnError};
 use crate::code::{CancelCode, FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::{RenderDecision, TraceContext};
-use crate::id::{
-    CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamResponseId,
-};
+use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamId};
 use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, ProviderState};
@@ -127,7 +125,7 @@ pub trait EventEmitter: Send + Sync {
 
     /// Reserves the id that an upstream gave to the response of this turn. False if another turn of
     /// the owner has it.
-    fn claim_response_id<'a>(&'a self, id: &'a UpstreamResponseId) -> BoxFuture<'a, bool> {
+    fn claim_response_id<'a>(&'a self, id: &'a UpstreamId) -> BoxFuture<'a, bool> {
         let _ = id;
         Box::pin(std::future::ready(true))
     }

@@ -15,9 +15,7 @@ use crate::clock::Timestamp;
 use crate::code::{OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::envelope::TraceContext;
-use crate::id::{
-    CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamResponseId,
-};
+use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamId};
 use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, MessageStatus, ProviderState, Role};
@@ -71,7 +69,7 @@ pub struct TurnRow {
     /// The paused turn that this one continues.
     pub resumes: Option<TurnId>,
     /// The id that the upstream of a relayed turn gave to its response.
-    pub response_id: Option<UpstreamResponseId>,
+    pub response_id: Option<UpstreamId>,
     /// The position of its start; for a queued turn, the position after the tail at its acceptance.
     pub started: Position,
     /// The time of its start; for a queued turn, of its acceptance.
@@ -88,7 +86,7 @@ pub struct TurnRow {
 pub struct StoredMessage {
     pub message: Message,
     /// The id that the upstream of a relayed turn gave to its response.
-    pub response_id: Option<UpstreamResponseId>,
+    pub response_id: Option<UpstreamId>,
     /// The position of its start.
     pub started: Position,
     /// The position and time of its end; `None` while it streams.
@@ -303,7 +301,7 @@ pub enum RowChange {
         model: String,
         policy_version: String,
         /// The id that the upstream of a relayed turn gave to its response.
-        response_id: Option<UpstreamResponseId>,
+        response_id: Option<UpstreamId>,
     },
     /// The routing policy was replaced by the version given.
     PolicyReloaded(String),

@@ -14,7 +14,7 @@ use turnwire_event::row::{
 };
 use turnwire_event::{
     CallId, ContentBlock, Message, MessageId, Owner, Position, Role, SessionId, TenantId,
-    Timestamp, TokenUsage, ToolUseId, TurnId, UpstreamResponseId, UtcDay,
+    Timestamp, TokenUsage, ToolUseId, TurnId, UpstreamId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -87,11 +87,8 @@ pub trait TurnRecords: Send + Sync + 'static {
     fn turn(&self, id: TurnId) -> Result<Option<(Owner, TurnRow)>, ReadError>;
 
     /// Returns the turn of `owner` whose upstream gave its response the id `id`.
-    fn turn_of_response(
-        &self,
-        owner: &Owner,
-        id: &UpstreamResponseId,
-    ) -> Result<Option<TurnId>, ReadError>;
+    fn turn_of_response(&self, owner: &Owner, id: &UpstreamId)
+    -> Result<Option<TurnId>, ReadError>;
 
     /// Returns a page of a session's turns.
     fn turns(

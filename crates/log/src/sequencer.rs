@@ -17,7 +17,7 @@ use turnwire_event::fold::rows;
 use turnwire_event::row::RowChange;
 use turnwire_event::{
     Actor, Body, Clock, EventHead, Position, RenderDecision, Seq, SessionId, Sub, Timestamp,
-    TraceContext, TurnId, UpstreamResponseId,
+    TraceContext, TurnId, UpstreamId,
 };
 
 use crate::record::{LogTail, SessionAppend};
@@ -187,7 +187,7 @@ impl Sequencer {
     }
 
     /// Sets the id that its upstream gave to the response of a resumed turn.
-    pub fn set_response_id(&self, turn: TurnId, id: UpstreamResponseId) {
+    pub fn set_response_id(&self, turn: TurnId, id: UpstreamId) {
         self.state.lock().set_response_id(turn, id);
     }
 

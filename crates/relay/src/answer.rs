@@ -17,7 +17,7 @@ use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, CancelCode, LlmErrorClass};
 use turnwire_event::metric;
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, deliver};
-use turnwire_event::{Actor, Body, CallId, TraceContext, TurnId, UpstreamResponseId};
+use turnwire_event::{Actor, Body, CallId, TraceContext, TurnId, UpstreamId};
 
 use crate::fault::UpstreamFault;
 use crate::inner_event::InnerEvent;
@@ -139,7 +139,7 @@ impl Answer<'_> {
     }
 
     /// Emits the start of the response, unless that has happened, and all that was held back.
-    async fn open_response(&mut self, id: Option<UpstreamResponseId>) -> Result<(), EmitRefusal> {
+    async fn open_response(&mut self, id: Option<UpstreamId>) -> Result<(), EmitRefusal> {
         match self.head.take() {
             Some(head) => self.emit(head.open(id)).await,
             None => Ok(()),

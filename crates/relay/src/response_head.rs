@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use turnwire_event::body::route::{RelayedResponse, RouteDecided};
 use turnwire_event::metric;
 use turnwire_event::port::{Emission, EventEmitter};
-use turnwire_event::{Actor, Body, EpisodeId, TurnId, TurnResponseId, UpstreamResponseId};
+use turnwire_event::{Actor, Body, EpisodeId, TurnId, TurnResponseId, UpstreamId};
 
 use crate::upstream::UpstreamCall;
 
@@ -59,7 +59,7 @@ impl ResponseHead {
         &self,
         sent: &str,
         emitter: &dyn EventEmitter,
-    ) -> Option<UpstreamResponseId> {
+    ) -> Option<UpstreamId> {
         let id = match sent.parse() {
             Ok(TurnResponseId::Own(own)) if TurnId::from(own) == self.turn_id => return None,
             Ok(TurnResponseId::Upstream(id)) if emitter.claim_response_id(&id).await => Some(id),
@@ -76,7 +76,7 @@ impl ResponseHead {
     }
 
     /// The route with the id, and then what was held back.
-    pub(crate) fn open(self, id: Option<UpstreamResponseId>) -> Vec<Emission> {
+    pub(crate) fn open(self, id: Option<UpstreamId>) -> Vec<Emission> {
         let response = RelayedResponse {
             response_id: id,
             episode_id: self.episode_id,

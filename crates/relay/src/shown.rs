@@ -5,21 +5,20 @@
 use serde_json::{Map, Value, json};
 use turnwire_event::body::component::{ComponentRendered, RenderingToolCall};
 use turnwire_event::body::data::{CollectionKey, DataLoaded, DataLoading, ItemKey};
-use turnwire_event::code::ToolType;
 use turnwire_event::metric;
 use turnwire_event::port::Emission;
 use turnwire_event::row::NewMessage;
-use turnwire_event::{Actor, Body, ContentBlock, IdGenerator, MessageId, Role, ToolUseId};
+use turnwire_event::{Actor, Body, ContentBlock, IdGenerator, MessageId, Role};
 
 /// The most items of one list: more than a person reads, and what native render tools show.
 const ITEMS_MAX: usize = 500;
 /// Fields that only an envelope of a data service has.
 const ENVELOPE_FIELDS: [&str; 2] = ["enricher_id", "principal"];
 
-/// The emissions that show `content`, the result of the tool `(id, name, data type)`.
+/// The emissions that show `content`, the result of `tool`, which returns data of `data_type`.
 pub(crate) fn shown(
     content: Value,
-    (tool_use_id, name, data_type): (ToolUseId, &str, &str),
+    (tool, data_type): (RenderingToolCall, &str),
     principal: &str,
     ids: &dyn IdGenerator,
 ) -> Vec<Emission> {
@@ -34,7 +33,7 @@ pub(crate) fn shown(
     let Some(mut fields) = payload(fields, principal) else {
         return Vec::new();
     };
-    let actor = Actor::tool(name);
+    let actor = Actor::tool(&tool.name);
     if let Some(Value::Array(mut items)) = fields.remove("items") {
         items.truncate(ITEMS_MAX);
         let data_type = match fields.get("type") {
@@ -48,16 +47,12 @@ pub(crate) fn shown(
         Some(_) | None => Value::Object(fields),
     };
     let block = ContentBlock::Component {
-        tool_use_id,
+        tool_use_id: tool.id,
         component: component.clone(),
     };
     let rendered = Body::ComponentRendered(ComponentRendered {
         component,
-        tool_call: RenderingToolCall {
-            id: tool_use_id,
-            name: name.to_owned(),
-            tool_type: ToolType::Render,
-        },
+        tool_call: tool,
     });
     vec![Emission {
         message: Some(stored(block, ids)),

@@ -1,16 +1,17 @@
 //! The tools of an upstream. They run there; here they begin and end, and what a `render_*` tool returns
 //! is shown. A result may come before or after the end of its tool.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
+use turnwire_event::body::component::RenderingToolCall;
 use turnwire_event::body::tool::{ToolCalled, ToolCompleted, ToolFailed};
 use turnwire_event::code::{ToolErrorClass, ToolType};
 use turnwire_event::content::sha256_hex;
 use turnwire_event::port::Emission;
-use turnwire_event::{Actor, Body, IdGenerator, ToolUseId};
+use turnwire_event::{Actor, Body, IdGenerator, ToolUseId, UpstreamId};
 
 use crate::fault::UpstreamFault;
 use crate::shown::shown;
@@ -18,6 +19,8 @@ use crate::shown::shown;
 /// The most tools that may be open at once, and the most ended ones whose results may still come: far
 /// more than any agent has, and a bound for one that never ends them.
 pub(crate) const OPEN_MAX: usize = 256;
+/// The most ids of tools that clients get in one answer; later tools have their own.
+const SHOWN_IDS_MAX: usize = 4_096;
 /// The prefix of tools whose results are shown.
 const RENDER_PREFIX: &str = "render_";
 
@@ -27,12 +30,25 @@ pub(crate) type Emissions = Vec<Emission>;
 /// A tool that has begun.
 struct UpstreamTool {
     tool_use_id: ToolUseId,
+    /// The id that clients of the chat wire get; `None` for the own one.
+    upstream_id: Option<UpstreamId>,
     name: String,
     tool_type: ToolType,
     since: Instant,
     /// SHA-256 of the result, once it has come.
     result_sha256: Option<String>,
     result_bytes: usize,
+}
+
+impl UpstreamTool {
+    fn rendering_call(&self) -> RenderingToolCall {
+        RenderingToolCall {
+            id: self.tool_use_id,
+            upstream_id: self.upstream_id.clone(),
+            name: self.name.clone(),
+            tool_type: ToolType::Render,
+        }
+    }
 }
 
 /// The tools of one answer, by the upstream's ids.
@@ -43,16 +59,24 @@ pub(crate) struct UpstreamTools {
     open: HashMap<String, UpstreamTool>,
     /// Tools that show something and ended before their result came.
     ended: HashMap<String, UpstreamTool>,
+    /// The ids that clients have; `None` if they get none, since several sub-agents may use the same.
+    shown_ids: Option<HashSet<UpstreamId>>,
 }
 
 impl UpstreamTools {
     pub(crate) fn new(ids: Arc<dyn IdGenerator>, principal: &str) -> Self {
         Self {
+            shown_ids: Some(HashSet::new()),
             ids,
             principal: principal.to_owned(),
             open: HashMap::new(),
             ended: HashMap::new(),
         }
+    }
+
+    /// From now on clients get the own ids of tools.
+    pub(crate) fn hide_ids(&mut self) {
+        self.shown_ids = None;
     }
 
     /// A tool begins. One that is open is not begun again.
@@ -69,7 +93,9 @@ impl UpstreamTools {
             return Err(UpstreamFault::Malformed);
         }
         let tool_use_id = ToolUseId(self.ids.ulid());
+        let upstream_id = self.shown_id(&id);
         let called = Body::ToolCalled(ToolCalled {
+            upstream_id: upstream_id.clone(),
             tool_use_id,
             tool_name: name.clone(),
             tool_type,
@@ -78,6 +104,7 @@ impl UpstreamTools {
         let emission = Emission::new(Actor::tool(&name), called);
         let tool = UpstreamTool {
             tool_use_id,
+            upstream_id,
             name,
             tool_type,
             since: Instant::now(),
@@ -86,6 +113,14 @@ impl UpstreamTools {
         };
         self.open.insert(id, tool);
         Ok(vec![emission])
+    }
+
+    /// The id of the upstream, if clients may have it: of a tool of the answer that they see, and not
+    /// one that names two tools.
+    fn shown_id(&mut self, id: &str) -> Option<UpstreamId> {
+        let shown = self.shown_ids.as_mut()?;
+        let id = id.parse::<UpstreamId>().ok()?;
+        (shown.len() < SHOWN_IDS_MAX && shown.insert(id.clone())).then_some(id)
     }
 
     /// A result is shown if its tool is there to show something; no other is passed on (D-18).
@@ -113,6 +148,7 @@ impl UpstreamTools {
         let duration = tool.since.elapsed().as_millis();
         let sha256 = tool.result_sha256.clone();
         let completed = Body::ToolCompleted(ToolCompleted {
+            upstream_id: tool.upstream_id.clone(),
             tool_use_id: tool.tool_use_id,
             tool_name: tool.name.clone(),
             tool_type: tool.tool_type,
@@ -141,17 +177,13 @@ fn show(tool: &UpstreamTool, content: Value, principal: &str, ids: &dyn IdGenera
     let Some(data_type) = tool.name.strip_prefix(RENDER_PREFIX) else {
         return Vec::new();
     };
-    shown(
-        content,
-        (tool.tool_use_id, &tool.name, data_type),
-        principal,
-        ids,
-    )
+    shown(content, (tool.rendering_call(), data_type), principal, ids)
 }
 
 /// A tool that did not end well.
 fn failed(tool: UpstreamTool) -> Emission {
     let failed = Body::ToolFailed(ToolFailed {
+        upstream_id: tool.upstream_id.clone(),
         tool_use_id: tool.tool_use_id,
         tool_name: tool.name.clone(),
         tool_type: tool.tool_type,

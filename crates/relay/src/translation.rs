@@ -78,10 +78,12 @@ impl Translation {
 
     /// The answer of the sub-agent `id`: its text is collected.
     pub(crate) fn collecting(ids: Arc<dyn IdGenerator>, id: &str, principal: &str) -> Self {
+        let mut translation = Self::streaming(ids, "", principal);
+        translation.tools.hide_ids();
         Self {
             actor: Actor::subagent(id),
             collected: Some(String::new()),
-            ..Self::streaming(ids, "", principal)
+            ..translation
         }
     }
 

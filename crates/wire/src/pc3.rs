@@ -14,6 +14,7 @@ pub mod frame_kind;
 pub mod cursor;
 mod block;
 mod failure;
+mod tool_call;
 pub mod project;
 pub mod decode;
 #[cfg(feature = "schema")]

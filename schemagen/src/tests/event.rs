@@ -137,6 +137,7 @@ fn message_bodies() -> [Body; 5] {
             usage: Default::default(),
         }),
         Body::ToolFailed(tool::ToolFailed {
+            upstream_id: None,
             tool_use_id: TOOL,
             tool_name: "clock".into(),
             tool_type: ToolType::Function,

@@ -165,6 +165,7 @@ impl DispatchStep<'_> {
         let span_id = &trace.span_id;
         let span = tracing::info_span!("dispatch.resolve", tool = request.name, span_id);
         let called = Body::ToolCalled(ToolCalled {
+            upstream_id: None,
             tool_use_id: request.id,
             tool_name: request.name.clone(),
             tool_type: ToolType::SubAgent,

@@ -267,6 +267,7 @@ impl ResultEmitter<'_> {
         }
         let json = content.to_string();
         let tool_completed = Body::ToolCompleted(ToolCompleted {
+            upstream_id: None,
             tool_use_id: invocation.tool_use_id,
             tool_name: invocation.tool_name.clone(),
             tool_type: ToolType::SubAgent,
@@ -297,6 +298,7 @@ impl ResultEmitter<'_> {
         self.emit(self.sub_agent_actor(), subagent_failed, None)
             .await?;
         let tool_failed = Body::ToolFailed(ToolFailed {
+            upstream_id: None,
             tool_use_id: invocation.tool_use_id,
             tool_name: invocation.tool_name.clone(),
             tool_type: ToolType::SubAgent,
@@ -341,6 +343,7 @@ impl ResultEmitter<'_> {
                 self.emit(actor, body, None).await?;
             }
             let failed = Body::ToolFailed(ToolFailed {
+                upstream_id: None,
                 tool_use_id: tool.id,
                 tool_name: tool.name.clone(),
                 tool_type: tool.tool_type,

@@ -77,6 +77,7 @@ async fn show(call: ToolInvocation) -> Result<Value, ToolFailure> {
     let rendered = Body::ComponentRendered(ComponentRendered {
         component: json!({"type": "card"}),
         tool_call: RenderingToolCall {
+            upstream_id: None,
             id: call.tool_use_id,
             name: "look".into(),
             tool_type: ToolType::Function,

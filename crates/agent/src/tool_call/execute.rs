@@ -159,6 +159,7 @@ async fn announce(context: &AgentContext<'_>, request: &ToolRequest) -> EmitResu
     }
     let name = resources.public_tool_name(&request.name);
     let called = ToolCalled {
+        upstream_id: None,
         tool_use_id: request.id,
         tool_name: name.to_owned(),
         tool_type: resources.tool_type(&request.name),
@@ -270,6 +271,7 @@ async fn finish(
     let (body, for_model) = match &result {
         Ok((value, json)) => {
             let completed = ToolCompleted {
+                upstream_id: None,
                 tool_use_id: request.id,
                 tool_name,
                 tool_type,
@@ -281,6 +283,7 @@ async fn finish(
         }
         Err(failure) => {
             let failed = ToolFailed {
+                upstream_id: None,
                 tool_use_id: request.id,
                 tool_name,
                 tool_type,

@@ -113,6 +113,7 @@ pub(crate) async fn emit_declined(
     let tool_name = resources.public_tool_name(&request.name).to_owned();
     let actor = Actor::tool(&tool_name);
     let failed = ToolFailed {
+        upstream_id: None,
         tool_use_id: request.id,
         tool_name,
         tool_type: resources.tool_type(&request.name),

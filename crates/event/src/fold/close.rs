@@ -278,6 +278,7 @@ fn close_dispatch(
 
 fn failed(tool: &OpenTool, error_class: ToolErrorClass) -> Body {
     Body::ToolFailed(ToolFailed {
+        upstream_id: tool.upstream_id.clone(),
         tool_use_id: tool.id,
         tool_name: tool.name.clone(),
         tool_type: tool.tool_type,

@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::fold::cut::{CutKind, DeltaCut};
 use crate::fold::input::parse_input;
-use crate::id::{MessageId, SessionId, ToolUseId, TurnId, UpstreamResponseId};
+use crate::id::{MessageId, SessionId, ToolUseId, TurnId, UpstreamId};
 use crate::json_object::JsonObject;
 use crate::message::{Message, MessageStatus, Role};
 use crate::position::Position;
@@ -42,7 +42,7 @@ pub struct MessageFold {
     pub id: MessageId,
     pub turn_id: TurnId,
     /// The id that the upstream of a relayed turn gave to its response.
-    pub response_id: Option<UpstreamResponseId>,
+    pub response_id: Option<UpstreamId>,
     /// The model that produces the message.
     pub model: String,
     /// The position of its start.

@@ -165,6 +165,7 @@ mod tests {
 
     fn called(id: u128) -> Body {
         Body::ToolCalled(ToolCalled {
+            upstream_id: None,
             tool_use_id: ToolUseId(Ulid(id)),
             tool_name: "clock".into(),
             tool_type: ToolType::Function,
@@ -241,6 +242,7 @@ mod tests {
 
     fn tool_completed(id: u128) -> Body {
         Body::ToolCompleted(ToolCompleted {
+            upstream_id: None,
             tool_use_id: ToolUseId(Ulid(id)),
             tool_name: "clock".into(),
             tool_type: ToolType::Function,
@@ -341,6 +343,7 @@ mod tests {
         assert_eq!(ids(&folded(&events)), all);
         events.extend([
             Body::ToolFailed(ToolFailed {
+                upstream_id: None,
                 tool_use_id: ToolUseId(Ulid(3)),
                 tool_name: "clock".into(),
                 tool_type: ToolType::Function,

@@ -10,15 +10,15 @@ use crate::content::{ContentBlock, StopReason, TokenUsage};
 use crate::fold::checkpoint::MessageCheckpoint;
 use crate::fold::dispatch::DispatchState;
 use crate::fold::message::MessageFold;
-use crate::id::{
-    CallId, EpisodeId, InvocationId, SessionId, ToolUseId, TurnId, UpstreamResponseId,
-};
+use crate::id::{CallId, EpisodeId, InvocationId, SessionId, ToolUseId, TurnId, UpstreamId};
 use crate::position::Position;
 
 /// A tool use that the model requested and that has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTool {
     pub id: ToolUseId,
+    /// The id that an agent elsewhere gave to the call.
+    pub upstream_id: Option<UpstreamId>,
     pub name: String,
     pub tool_type: ToolType,
     /// True once `tool.called` was emitted.
@@ -55,7 +55,7 @@ pub struct OpenTurn {
     /// For a relayed turn: the agent that answers and the episode, until its `route.decided`.
     pub unrouted: Option<(String, EpisodeId)>,
     /// The id that the upstream of a relayed turn gave to its response.
-    pub response_id: Option<UpstreamResponseId>,
+    pub response_id: Option<UpstreamId>,
     /// The number of model calls that were started.
     pub calls: u32,
     /// The running model calls of the orchestrator and of sub-agents.
@@ -159,6 +159,7 @@ impl OpenTurn {
                         open.tool_type = tool.tool_type;
                     }
                     None => self.tools.push(OpenTool {
+                        upstream_id: tool.upstream_id.clone(),
                         id: tool.tool_use_id,
                         name: tool.tool_name.clone(),
                         tool_type: tool.tool_type,
@@ -201,6 +202,7 @@ impl OpenTurn {
                 self.unrouted = agent.map(|agent| (agent, start.episode_id));
                 self.tools
                     .extend(start.answers.iter().map(|answer| OpenTool {
+                        upstream_id: None,
                         id: answer.tool_use_id,
                         name: answer.tool_name.clone(),
                         tool_type: answer.tool_type,
@@ -331,6 +333,7 @@ fn pending(block: &ContentBlock) -> Option<OpenTool> {
         return None;
     };
     Some(OpenTool {
+        upstream_id: None,
         id: *id,
         name: name.clone(),
         tool_type: ToolType::Function,

@@ -175,12 +175,12 @@ impl From<ResponseId> for TurnId {
     }
 }
 
-/// The id that an upstream gave to its response: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`, the
-/// first a letter or a digit. Unique among the turns of one owner, and never an id of this server.
+/// The id that an upstream gave to its response or to a tool call: 1 to 128 characters of
+/// `A-Z a-z 0-9 . _ : -`, the first a letter or a digit, and never an id of this server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct UpstreamResponseId(Arc<str>);
+pub struct UpstreamId(Arc<str>);
 
-impl UpstreamResponseId {
+impl UpstreamId {
     /// The maximum length in bytes.
     pub const BYTES_MAX: usize = 128;
 
@@ -190,7 +190,7 @@ impl UpstreamResponseId {
     }
 }
 
-impl FromStr for UpstreamResponseId {
+impl FromStr for UpstreamId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
@@ -199,23 +199,24 @@ impl FromStr for UpstreamResponseId {
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())
             && text.bytes().all(allowed)
             && text.parse::<TurnId>().is_err()
-            && text.parse::<ResponseId>().is_err();
+            && text.parse::<ResponseId>().is_err()
+            && text.parse::<ToolUseId>().is_err();
         let id = valid.then(|| Self(text.into()));
         id.ok_or(IdError {
-            what: "response id of an upstream",
+            what: "id of an upstream",
         })
     }
 }
 
-impl fmt::Display for UpstreamResponseId {
+impl fmt::Display for UpstreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-text_serde!(UpstreamResponseId, "UpstreamResponseId", {
+text_serde!(UpstreamId, "UpstreamId", {
     "type": "string",
-    "description": "The id that an upstream gave to its response.",
+    "description": "The id that an upstream gave to its response or to a tool call.",
     "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$",
 });
 
@@ -223,12 +224,12 @@ text_serde!(UpstreamResponseId, "UpstreamResponseId", {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnResponseId {
     Own(ResponseId),
-    Upstream(UpstreamResponseId),
+    Upstream(UpstreamId),
 }
 
 impl TurnResponseId {
     /// The response id of `turn`, with the one that its upstream gave if there is one.
-    pub fn of(turn: TurnId, given: Option<UpstreamResponseId>) -> Self {
+    pub fn of(turn: TurnId, given: Option<UpstreamId>) -> Self {
         given.map_or(Self::Own(turn.into()), Self::Upstream)
     }
 }
@@ -360,9 +361,9 @@ mod tests {
     // D-04
     #[test]
     fn response_id_of_an_upstream_is_none_of_this_server() {
-        let longest = "r".repeat(UpstreamResponseId::BYTES_MAX);
+        let longest = "r".repeat(UpstreamId::BYTES_MAX);
         for good in ["resp_abc", "chatcmpl-9:a.b", "7", &longest] {
-            let id: UpstreamResponseId = good.parse().expect("a response id");
+            let id: UpstreamId = good.parse().expect("a response id");
             assert_eq!(id.to_string(), good);
         }
         let own = TurnId(Ulid(7));
@@ -378,7 +379,7 @@ mod tests {
             &format!("resp_{own}"),
             &too_long,
         ] {
-            assert!(bad.parse::<UpstreamResponseId>().is_err(), "{bad}");
+            assert!(bad.parse::<UpstreamId>().is_err(), "{bad}");
         }
     }
 

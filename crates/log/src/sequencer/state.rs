@@ -8,7 +8,7 @@ use turnwire_event::envelope::EventEnvelope;
 use turnwire_event::row::{PlacedChange, RowChange};
 use turnwire_event::{
     Body, Epoch, EventHead, EventType, Position, RenderDecision, Seq, SessionId, Sub, Timestamp,
-    TurnId, UpstreamResponseId,
+    TurnId, UpstreamId,
 };
 
 use crate::chain::ChainHash;
@@ -33,7 +33,7 @@ pub(crate) struct SequencerState {
     time_text: String,
     turns: HashMap<TurnId, OpenTurnState>,
     /// The ids that upstreams gave to the responses of open turns.
-    response_ids: HashMap<TurnId, UpstreamResponseId>,
+    response_ids: HashMap<TurnId, UpstreamId>,
     pub(crate) committed: Seq,
     /// The last seq the writer has taken.
     taken: Seq,
@@ -99,7 +99,7 @@ impl SequencerState {
     }
 
     /// From now on the events of an open turn have the response id that its upstream gave.
-    pub(crate) fn set_response_id(&mut self, turn: TurnId, id: UpstreamResponseId) {
+    pub(crate) fn set_response_id(&mut self, turn: TurnId, id: UpstreamId) {
         self.response_ids.insert(turn, id);
     }
 
@@ -152,7 +152,7 @@ impl SequencerState {
 
     /// Follows the state of a turn by an event that was admitted. Returns the response id of the
     /// event, if an upstream gave one.
-    fn update_turn(&mut self, turn: TurnId, body: &Body) -> Option<UpstreamResponseId> {
+    fn update_turn(&mut self, turn: TurnId, body: &Body) -> Option<UpstreamId> {
         match body.kind() {
             EventType::TurnStarted => self.open_turn(turn, false),
             EventType::TurnCancelRequested => self.open_turn(turn, true),

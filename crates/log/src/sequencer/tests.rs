@@ -447,6 +447,7 @@ fn law_8_cancelling_turn_starts_nothing_and_does_not_complete() {
     );
     assert_eq!(harness.emit(completed()), Err(SequencerError::Cancelled));
     let start = turnwire_event::body::tool::ToolCalled {
+        upstream_id: None,
         tool_use_id: turnwire_event::ToolUseId(Ulid(1)),
         tool_name: "echo".into(),
         tool_type: turnwire_event::code::ToolType::Function,

@@ -7,7 +7,7 @@ use turnwire_event::row::{
 };
 use turnwire_event::{
     CallId, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId,
-    UpstreamResponseId, UtcDay,
+    UpstreamId, UtcDay,
 };
 
 use crate::error::{AppendError, ReadError};
@@ -83,7 +83,7 @@ impl TurnRecords for SqliteStore {
     fn turn_of_response(
         &self,
         owner: &Owner,
-        id: &UpstreamResponseId,
+        id: &UpstreamId,
     ) -> Result<Option<TurnId>, ReadError> {
         self.readers.with(|c| turn::of_response(c, owner, id))
     }

@@ -283,6 +283,7 @@ pub(crate) fn message_start() -> Emission {
 
 pub(crate) fn called(name: &str) -> Emission {
     let called = ToolCalled {
+        upstream_id: None,
         tool_use_id: ToolUseId(Ulid(1)),
         tool_name: name.into(),
         tool_type: ToolType::Ccs,
@@ -303,6 +304,7 @@ pub(crate) fn loading() -> Emission {
 /// A component with a message that is shown to clients.
 pub(crate) fn rendered() -> Emission {
     let tool_call = RenderingToolCall {
+        upstream_id: None,
         id: ToolUseId(Ulid(7)),
         name: "render_card".into(),
         tool_type: ToolType::Render,

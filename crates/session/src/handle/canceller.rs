@@ -8,7 +8,7 @@ use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::TurnState;
 use turnwire_event::row::{KeyScope, TurnRow};
-use turnwire_event::{Owner, SessionId, TurnId, UpstreamResponseId};
+use turnwire_event::{Owner, SessionId, TurnId, UpstreamId};
 use turnwire_log::SequencerError;
 
 use crate::error::Error;
@@ -40,11 +40,7 @@ impl TurnCanceller {
     }
 
     /// The turn of `owner` whose upstream gave its response the id `id`.
-    pub async fn turn_of_response(
-        &self,
-        owner: &Owner,
-        id: UpstreamResponseId,
-    ) -> Result<TurnId, Error> {
+    pub async fn turn_of_response(&self, owner: &Owner, id: UpstreamId) -> Result<TurnId, Error> {
         self.core.turn_of_response(owner, id).await
     }
 

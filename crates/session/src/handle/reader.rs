@@ -5,7 +5,7 @@ use std::sync::Arc;
 use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
     CallId, Message, MessageId, Owner, Position, SessionId, Timestamp, ToolUseId, TurnId, TypeSet,
-    UpstreamResponseId, UtcDay,
+    UpstreamId, UtcDay,
 };
 use turnwire_log::{
     DailyUsage, EventSelection, Log, MessageView, PageBounds, ReadError, ReadLimits, RowPage,
@@ -128,11 +128,7 @@ impl SessionReader {
     }
 
     /// The turn of `owner` whose upstream gave its response the id `id`.
-    pub async fn turn_of_response(
-        &self,
-        owner: &Owner,
-        id: UpstreamResponseId,
-    ) -> Result<TurnId, Error> {
+    pub async fn turn_of_response(&self, owner: &Owner, id: UpstreamId) -> Result<TurnId, Error> {
         self.core.turn_of_response(owner, id).await
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Owner, SessionId, Timestamp, TurnId, UpstreamResponseId};
+use turnwire_event::{Owner, SessionId, Timestamp, TurnId, UpstreamId};
 use turnwire_hub::RingClosed;
 use turnwire_log::Store;
 
@@ -74,7 +74,7 @@ impl SessionCore {
     pub(crate) async fn turn_of_response(
         &self,
         owner: &Owner,
-        id: UpstreamResponseId,
+        id: UpstreamId,
     ) -> Result<TurnId, Error> {
         let of = owner.clone();
         let read = move |store: &dyn Store| store.turn_of_response(&of, &id);

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use turnwire_event::{Owner, UpstreamResponseId};
+use turnwire_event::{Owner, UpstreamId};
 
-type ClaimKey = (Owner, UpstreamResponseId);
+type ClaimKey = (Owner, UpstreamId);
 
 /// The ids that turns have claimed and that may not be stored yet.
 #[derive(Default)]
@@ -21,11 +21,7 @@ pub(crate) struct ResponseClaim {
 
 impl ResponseClaims {
     /// Claims an id. `None` if another turn of the owner has claimed it.
-    pub(crate) fn claim(
-        self: &Arc<Self>,
-        owner: &Owner,
-        id: &UpstreamResponseId,
-    ) -> Option<ResponseClaim> {
+    pub(crate) fn claim(self: &Arc<Self>, owner: &Owner, id: &UpstreamId) -> Option<ResponseClaim> {
         let key = (owner.clone(), id.clone());
         let is_new = self.0.lock().insert(key.clone());
         is_new.then(|| ResponseClaim {
@@ -52,7 +48,7 @@ mod tests {
             tenant: turnwire_event::TenantId::default(),
             principal: name.parse().expect("a principal"),
         };
-        let id: UpstreamResponseId = "resp_abc".parse().expect("an id");
+        let id: UpstreamId = "resp_abc".parse().expect("an id");
         let claims = Arc::new(ResponseClaims::default());
         let ann = claims.claim(&owner("ann"), &id).expect("a free id");
         assert!(claims.claim(&owner("ann"), &id).is_none());

@@ -164,6 +164,7 @@ fn reopen(
         .iter()
         .filter(|tool| tool.status == ToolState::Pending);
     open.tools.extend(pending.map(|tool| OpenTool {
+        upstream_id: None,
         id: tool.tool_use_id,
         name: tool.tool_name.clone(),
         tool_type: tool.tool_type,

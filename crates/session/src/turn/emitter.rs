@@ -24,7 +24,7 @@ use turnwire_event::port::{
 use turnwire_event::row::RowChange;
 use turnwire_event::{
     Body, CallId, ContentBlock, EventLane, EventType, Message, Position, RenderDecision,
-    TokenUsage, TraceContext, TurnId, UpstreamResponseId,
+    TokenUsage, TraceContext, TurnId, UpstreamId,
 };
 use turnwire_log::{EventDraft, OutboxRoom, SequencerError};
 
@@ -345,7 +345,7 @@ impl EventEmitter for TurnEmitter {
         self.state.lock().progress.calls.report(call_id, usage);
     }
 
-    fn claim_response_id<'a>(&'a self, id: &'a UpstreamResponseId) -> BoxFuture<'a, bool> {
+    fn claim_response_id<'a>(&'a self, id: &'a UpstreamId) -> BoxFuture<'a, bool> {
         Box::pin(async move {
             let (live, owner) = (&self.live, self.live.owner.clone());
             // Claimed before the read: of two turns that ask at once, one gets the id.

@@ -28,6 +28,7 @@ fn put(turn: &TurnContext, by: &Actor, body: Body) {
 fn called(name: &str, tool_type: ToolType) -> (ToolUseId, Body) {
     let (.., tool_use_id) = ids();
     let body = Body::ToolCalled(tool::ToolCalled {
+        upstream_id: None,
         tool_use_id,
         tool_name: name.into(),
         tool_type,
@@ -38,6 +39,7 @@ fn called(name: &str, tool_type: ToolType) -> (ToolUseId, Body) {
 
 fn done(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
     Body::ToolCompleted(tool::ToolCompleted {
+        upstream_id: None,
         tool_use_id,
         tool_name: name.into(),
         tool_type,

@@ -52,6 +52,7 @@ async fn hidden_tool_is_closed_hidden_live_and_after_a_crash() {
             let at = turn.emitter.emit(Emission::new(
                 Actor::ORCHESTRATOR,
                 Body::ToolCalled(turnwire_event::body::tool::ToolCalled {
+                    upstream_id: None,
                     tool_use_id: tool,
                     tool_name: "search".into(),
                     tool_type: turnwire_event::code::ToolType::Ccs,

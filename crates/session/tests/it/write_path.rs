@@ -40,12 +40,14 @@ async fn write(turn: TurnContext, written: Written) {
         let tool_use_id = ToolUseId(SystemIdGenerator.ulid());
         let (tool_name, tool_type) = ("probe".to_owned(), ToolType::Http);
         let called = Body::ToolCalled(ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name: tool_name.clone(),
             tool_type,
             input_summary: String::new(),
         });
         let completed = Body::ToolCompleted(ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type,

@@ -189,6 +189,7 @@ impl TurnBuilder {
 
     fn called(&mut self, tool_use_id: ToolUseId) {
         self.say(Body::ToolCalled(tool::ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name: "echo".into(),
             tool_type: ToolType::Function,
@@ -198,6 +199,7 @@ impl TurnBuilder {
 
     fn done(&mut self, tool_use_id: ToolUseId) {
         self.say(Body::ToolCompleted(tool::ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name: "echo".into(),
             tool_type: ToolType::Function,

@@ -257,6 +257,7 @@ impl SessionFixture {
         }));
         self.finish(ids, StopReason::ToolUse);
         self.emit(Body::ToolCalled(tool::ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type: ToolType::Function,
@@ -275,6 +276,7 @@ impl SessionFixture {
         let result_sha256 = sha256_hex(result.to_string().as_bytes());
         self.results.insert(tool_use_id, content);
         self.emit(Body::ToolCompleted(tool::ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name: "echo".into(),
             tool_type: ToolType::Function,

@@ -136,6 +136,7 @@ impl RenderTool {
             let rendered = Body::ComponentRendered(ComponentRendered {
                 component,
                 tool_call: RenderingToolCall {
+                    upstream_id: None,
                     id: call.tool_use_id,
                     name: self.name.clone(),
                     tool_type: ToolType::Render,

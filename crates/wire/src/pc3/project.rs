@@ -5,15 +5,16 @@ use turnwire_event::body::approval::ApprovalRequested;
 use turnwire_event::body::route::RouteDecided;
 use turnwire_event::body::turn::{PauseDetail, TurnCompleted};
 use turnwire_event::body::{component, mcp, status};
-use turnwire_event::code::{ErrorCode, ToolType, TurnStatus};
+use turnwire_event::code::{ErrorCode, TurnStatus};
 use turnwire_event::{
-    Body, EpisodeId, Event, RenderDecision, RenderPolicy, ResponseId, TokenUsage, ToolUseId,
+    Body, EpisodeId, Event, RenderDecision, RenderPolicy, ResponseId, TokenUsage,
 };
 
 use super::block::BlockWriter;
 use super::cursor::FrameCursor;
 use super::failure::{write_cancelled, write_failed, write_reported};
 use super::frame_kind::{FrameKind, FrameKinds};
+use super::tool_call::{ToolCallFields, ToolCallId};
 use super::version::WireVersion;
 
 /// Appends the blocks of the event and returns the kinds of its frames. An event without a turn, a
@@ -99,15 +100,18 @@ fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
         Body::TextDelta(delta) if delta.text.is_empty() => {}
         Body::TextDelta(delta) => write_chunk(writer, FrameKind::Text, &delta.text),
         Body::ToolCalled(body) => {
-            let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
+            let id = ToolCallId::of(body.tool_use_id, &body.upstream_id);
+            let tool = ToolCallFields::new(id, &body.tool_name, body.tool_type);
             write_tool(writer, FrameKind::ToolCall, tool);
         }
         Body::ToolCompleted(body) => {
-            let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
+            let id = ToolCallId::of(body.tool_use_id, &body.upstream_id);
+            let tool = ToolCallFields::new(id, &body.tool_name, body.tool_type);
             write_tool(writer, FrameKind::ToolCompleted, tool);
         }
         Body::ToolFailed(body) if body.called => {
-            let tool = (body.tool_use_id, body.tool_name.as_str(), body.tool_type);
+            let id = ToolCallId::of(body.tool_use_id, &body.upstream_id);
+            let tool = ToolCallFields::new(id, &body.tool_name, body.tool_type);
             write_tool(writer, FrameKind::ToolCompleted, tool);
         }
         Body::StatusEmitted(emitted) => write_status(writer, emitted),
@@ -189,28 +193,8 @@ fn write_chunk(writer: &mut BlockWriter<'_>, kind: FrameKind, text: &str) {
     });
 }
 
-fn write_tool(
-    writer: &mut BlockWriter<'_>,
-    kind: FrameKind,
-    (id, name, tool_type): (ToolUseId, &str, ToolType),
-) {
-    #[derive(Serialize)]
-    struct ToolCallFields<'a> {
-        id: ToolUseId,
-        name: &'a str,
-        #[serde(rename = "type")]
-        kind: ToolType,
-    }
-    writer.frame(kind, |payload| {
-        payload.field(
-            "tool_call",
-            &ToolCallFields {
-                id,
-                name,
-                kind: tool_type,
-            },
-        );
-    });
+fn write_tool(writer: &mut BlockWriter<'_>, kind: FrameKind, tool: ToolCallFields<'_>) {
+    writer.frame(kind, |payload| payload.field("tool_call", &tool));
 }
 
 /// A status by itself, or the combined status of the group that it is the last of (D-06, D-12).
@@ -246,9 +230,14 @@ fn write_status(writer: &mut BlockWriter<'_>, emitted: &status::StatusEmitted) {
 }
 
 fn write_component(writer: &mut BlockWriter<'_>, rendered: &component::ComponentRendered) {
+    let tool = &rendered.tool_call;
+    let id = ToolCallId::of(tool.id, &tool.upstream_id);
     writer.frame(FrameKind::Component, |payload| {
         payload.field("chunk", &rendered.component);
-        payload.field("tool_call", &rendered.tool_call);
+        payload.field(
+            "tool_call",
+            &ToolCallFields::new(id, &tool.name, tool.tool_type),
+        );
     });
 }
 

@@ -2,13 +2,13 @@
 
 use schemars::generate::Contract;
 use serde_json::{Value, json};
-use turnwire_event::body::component::RenderingToolCall;
 use turnwire_event::body::data::{DataLoaded, DataLoading};
 use turnwire_event::code::CancelCode;
 use turnwire_event::{EpisodeId, Position, Timestamp, TurnResponseId};
 
 use super::failure::FailureDetail;
 use super::project::PausedFields;
+use super::tool_call::ToolCallFields;
 use super::version::WireVersion;
 use crate::frame_schema::FrameSchemas;
 
@@ -58,7 +58,7 @@ fn add_content(frames: &mut FrameSchemas) {
 }
 
 fn add_tools(frames: &mut FrameSchemas) {
-    let call = [("tool_call", frames.of::<RenderingToolCall>())];
+    let call = [("tool_call", frames.of::<ToolCallFields>())];
     frames.add_fields("tool_call", "A tool starts.", &call, &[]);
     let about = "A tool has ended, with or without success.";
     frames.add_fields("tool_completed", about, &call, &[]);
@@ -92,7 +92,7 @@ fn add_data(frames: &mut FrameSchemas) {
         &[("data", loaded)],
         &[],
     );
-    let call = frames.of::<RenderingToolCall>();
+    let call = frames.of::<ToolCallFields>();
     let chunk = json!({ "description": "The component, as its tool rendered it." });
     let fields = [("chunk", chunk), ("tool_call", call)];
     frames.add_fields("component", "A component to show.", &fields, &[]);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, events, whole, words};
-use turnwire_event::{Body, MessageStatus};
+use turnwire_event::{Body, MessageStatus, ToolUseId, Ulid};
 use turnwire_relay::vocabulary::{InnerType, STATUS_FRAME};
 use turnwire_testkit::chat::{Block, ChatSubmit};
 use turnwire_testkit::upstream::stream;
@@ -86,8 +86,8 @@ async fn every_inner_type_has_its_frame_or_none() {
     assert_eq!(words(&frames), "Hello world");
     let called = only(&frames, "tool_call").field("tool_call");
     assert_eq!(
-        (&called["name"], &called["type"]),
-        (&json!("search"), &json!("mcp"))
+        called,
+        &json!({"id": "c1", "name": "search", "type": "mcp"})
     );
     assert_eq!(only(&frames, "tool_completed").field("tool_call"), called);
     let usage = only(&frames, "usage");
@@ -167,10 +167,41 @@ async fn result_of_a_render_tool_is_shown() {
         only(&frames, "data_loading").field("data")["id"],
         loaded["id"]
     );
-    assert_eq!(
-        only(&frames, "component").field("chunk"),
-        &json!({"type": "card"})
-    );
+    let component = only(&frames, "component");
+    assert_eq!(component.field("chunk"), &json!({"type": "card"}));
+    let called = json!({"id": "c2", "name": "render_card", "type": "render"});
+    assert_eq!(component.field("tool_call"), &called);
+    fixture.check_history().await;
+}
+
+// SC-10, FR-15, S1-028
+#[tokio::test]
+async fn id_of_a_tool_names_one_tool_of_the_answer() {
+    let own = ToolUseId(Ulid(7)).to_string();
+    let long = "c".repeat(129);
+    // One id twice, one of another form, one of this server; the last is not ended.
+    let ids = ["c1", "c1", "a b", &long, &own, "c2"];
+    let mut events = Vec::new();
+    for id in ids {
+        events.push(tool("tool_call_start", id, "search"));
+        events.push(tool("tool_call_end", id, "search"));
+    }
+    events.pop();
+    events.push(completed());
+    let (_upstream, fixture) = relay(stream(&events)).await;
+    let question = ChatSubmit::new("hi").session(fixture.session);
+    let (_, frames) = whole(&fixture.api, "tools", &question).await;
+    let id = |frame: &Block| frame.field("tool_call")["id"].as_str().map(str::to_owned);
+    let of = |event: &str| -> Vec<String> {
+        let frames = frames.iter().filter(|frame| frame.event() == event);
+        frames.filter_map(id).collect()
+    };
+    let called = of("tool_call");
+    assert_eq!(of("tool_completed"), called);
+    assert_eq!((called[0].as_str(), called[5].as_str()), ("c1", "c2"));
+    for id in &called[1..5] {
+        assert!(id.parse::<ToolUseId>().is_ok() && *id != own, "{id}");
+    }
     fixture.check_history().await;
 }
 

@@ -55,6 +55,7 @@ fn call_completed(content: &[ContentBlock]) -> Body {
 
 fn tool_called() -> Body {
     Body::ToolCalled(tool::ToolCalled {
+        upstream_id: None,
         tool_use_id: TOOL,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,
@@ -64,6 +65,7 @@ fn tool_called() -> Body {
 
 fn tool_completed() -> Body {
     Body::ToolCompleted(tool::ToolCompleted {
+        upstream_id: None,
         tool_use_id: TOOL,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,
@@ -75,6 +77,7 @@ fn tool_completed() -> Body {
 
 fn tool_failed(called: bool) -> Body {
     Body::ToolFailed(tool::ToolFailed {
+        upstream_id: None,
         tool_use_id: TOOL,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,

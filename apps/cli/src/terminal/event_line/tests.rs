@@ -201,6 +201,7 @@ fn components_and_failures_are_sanitized_lines() {
     let card = component::ComponentRendered {
         component: json!({"label": "Oat milk"}),
         tool_call: component::RenderingToolCall {
+            upstream_id: None,
             id: ToolUseId(Ulid(8)),
             name: "render_card".into(),
             tool_type: ToolType::Render,

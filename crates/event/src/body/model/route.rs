@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EpisodeId, UpstreamResponseId};
+use crate::id::{EpisodeId, UpstreamId};
 
 /// Routing chose the model of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl RouteDecided {
 pub struct RelayedResponse {
     /// The id that the upstream gave; without it the response has the id of its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_id: Option<UpstreamResponseId>,
+    pub response_id: Option<UpstreamId>,
     /// The episode of the session.
     pub episode_id: EpisodeId,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::code::ToolType;
-use crate::id::ToolUseId;
+use crate::id::{ToolUseId, UpstreamId};
 
 /// The tool use that rendered a component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,6 +12,9 @@ use crate::id::ToolUseId;
 pub struct RenderingToolCall {
     /// The tool use of the model's message that asked for the component.
     pub id: ToolUseId,
+    /// The id that an agent elsewhere gave to the tool call; clients of the chat wire get this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_id: Option<UpstreamId>,
     /// The name of the render tool.
     pub name: String,
     #[serde(rename = "type")]

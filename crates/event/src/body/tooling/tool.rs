@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::code::{ToolErrorClass, ToolType};
-use crate::id::ToolUseId;
+use crate::id::{ToolUseId, UpstreamId};
 
 /// A tool is about to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,6 +11,9 @@ use crate::id::ToolUseId;
 pub struct ToolCalled {
     /// The tool use of the model's message that asks for this call.
     pub tool_use_id: ToolUseId,
+    /// The id that an agent elsewhere gave to the tool call; clients of the chat wire get this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_id: Option<UpstreamId>,
     pub tool_name: String,
     pub tool_type: ToolType,
     /// The tool's input, shortened.
@@ -23,6 +26,9 @@ pub struct ToolCalled {
 pub struct ToolCompleted {
     /// The tool use, as in its `tool.called`.
     pub tool_use_id: ToolUseId,
+    /// The id that an agent elsewhere gave to the tool call; clients of the chat wire get this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_id: Option<UpstreamId>,
     pub tool_name: String,
     pub tool_type: ToolType,
     /// How long the tool ran.
@@ -39,6 +45,9 @@ pub struct ToolCompleted {
 pub struct ToolFailed {
     /// The tool use of the model's message that asked for this call.
     pub tool_use_id: ToolUseId,
+    /// The id that an agent elsewhere gave to the tool call; clients of the chat wire get this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream_id: Option<UpstreamId>,
     pub tool_name: String,
     pub tool_type: ToolType,
     pub error_class: ToolErrorClass,

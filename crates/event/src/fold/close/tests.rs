@@ -29,6 +29,7 @@ fn time(ms: i64) -> Timestamp {
 
 fn called(tool_use_id: ToolUseId, name: &str, tool_type: ToolType) -> Body {
     Body::ToolCalled(ToolCalled {
+        upstream_id: None,
         tool_use_id,
         tool_name: name.into(),
         tool_type,

@@ -92,6 +92,7 @@ fn message_complete(stop_reason: StopReason) -> Body {
 
 fn tool_called(tool_use_id: ToolUseId) -> Body {
     Body::ToolCalled(ToolCalled {
+        upstream_id: None,
         tool_use_id,
         tool_name: format!("tool-{}", tool_use_id.0.0),
         tool_type: ToolType::Process,
@@ -101,6 +102,7 @@ fn tool_called(tool_use_id: ToolUseId) -> Body {
 
 fn tool_completed(tool_use_id: ToolUseId) -> Body {
     Body::ToolCompleted(ToolCompleted {
+        upstream_id: None,
         tool_use_id,
         tool_name: String::new(),
         tool_type: ToolType::Process,
@@ -223,6 +225,7 @@ fn failed_call_of_the_orchestrator_drops_its_message() {
 fn finished_message_requests_its_tools() {
     let open = of_orchestrator([message_started(), message_complete(StopReason::ToolUse)]);
     let tool = |id| OpenTool {
+        upstream_id: None,
         id,
         name: "clock".into(),
         tool_type: ToolType::Function,

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use turnwire_event::row::{PlacedChange, TurnRow, TurnSettings};
-use turnwire_event::{EventType, Owner, Position, SessionId, TurnId, UpstreamResponseId};
+use turnwire_event::{EventType, Owner, Position, SessionId, TurnId, UpstreamId};
 
 use crate::sqlite::column::{
     SelectRow, code_name, execute, json, optional, optional_id, optional_time, owner, parsed,
@@ -56,7 +56,7 @@ pub(crate) fn cancel(tx: &Transaction<'_>, turn: TurnId) -> rusqlite::Result<()>
 pub(crate) fn put_response_id(
     tx: &Transaction<'_>,
     turn: TurnId,
-    id: &UpstreamResponseId,
+    id: &UpstreamId,
 ) -> rusqlite::Result<()> {
     let sql = "UPDATE turn SET response_id = ?2 WHERE id = ?1";
     execute(tx, sql, [turn.to_string(), id.to_string()]).map(drop)
@@ -66,7 +66,7 @@ pub(crate) fn put_response_id(
 pub(crate) fn of_response(
     c: &Connection,
     owner: &Owner,
-    id: &UpstreamResponseId,
+    id: &UpstreamId,
 ) -> rusqlite::Result<Option<TurnId>> {
     let sql = "SELECT t.id FROM turn t JOIN session s ON s.sid = t.sid \
          WHERE t.response_id = ?1 AND s.tenant = ?2 AND s.principal = ?3";

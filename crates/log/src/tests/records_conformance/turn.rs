@@ -6,7 +6,7 @@ use turnwire_event::code::{OnDisconnect, TurnKind, TurnState};
 use turnwire_event::row::{KeyScope, NewMessage, QueuedRow, RowChange, TurnSettings};
 use turnwire_event::{
     ContentBlock, Epoch, MessageId, Owner, Position, Role, Seq, SessionId, TenantId, Timestamp,
-    TurnId, Ulid, UpstreamResponseId,
+    TurnId, Ulid, UpstreamId,
 };
 
 use crate::records::MessageView;
@@ -80,7 +80,7 @@ fn turn_record_follows_start_and_end(store: &dyn Store) {
 }
 
 fn turn_is_found_by_the_response_id_of_its_upstream(store: &dyn Store) {
-    let given: UpstreamResponseId = "resp_abc".parse().expect("an id");
+    let given: UpstreamId = "resp_abc".parse().expect("an id");
     let mut a = BatchBuilder::new(1);
     let [plain, relayed] = [TurnId(Ulid(5)), TurnId(Ulid(6))];
     let found = |owner: &Owner| store.turn_of_response(owner, &given).expect("a read");

@@ -65,6 +65,7 @@ fn lines(finished: &[FinishedChild]) -> Vec<(&str, StopOutcome, i64)> {
 fn open_turn() -> OpenTurn {
     let mut open = OpenTurn::new(TurnId(Ulid(1)));
     open.tools.push(OpenTool {
+        upstream_id: None,
         id: TOOL,
         name: "nap".into(),
         tool_type: ToolType::Process,

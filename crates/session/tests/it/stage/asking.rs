@@ -141,6 +141,7 @@ fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &ResolvedApproval) 
     let allowed = answer.decision == Decision::Approve;
     let body = if allowed {
         let called = ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name: tool_name.clone(),
             tool_type,
@@ -149,6 +150,7 @@ fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &ResolvedApproval) 
         emit(turn, Body::ToolCalled(called));
         recorder.done.lock().push(tool_use_id);
         Body::ToolCompleted(ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type,
@@ -158,6 +160,7 @@ fn work(turn: &TurnContext, recorder: &TurnRecorder, answer: &ResolvedApproval) 
         })
     } else {
         Body::ToolFailed(ToolFailed {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type,

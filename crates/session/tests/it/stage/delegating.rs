@@ -21,6 +21,7 @@ pub async fn announce_worker(turn: &TurnContext) -> Result<WorkerTask, WorkerRef
     emit(
         turn,
         Body::ToolCalled(ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name: "delegate".into(),
             tool_type: ToolType::Delegate,
@@ -76,6 +77,7 @@ pub fn report_worker_end(
     let (tool_name, tool_type) = ("delegate".to_owned(), ToolType::Delegate);
     let body = if ok {
         Body::ToolCompleted(tool::ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type,
@@ -85,6 +87,7 @@ pub fn report_worker_end(
         })
     } else {
         Body::ToolFailed(tool::ToolFailed {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type,

@@ -28,6 +28,7 @@ pub fn run_tool(turn: &TurnContext, stored: NewMessage) -> MessageId {
     emit(
         turn,
         Body::ToolCalled(ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name: tool_name.clone(),
             tool_type,
@@ -35,6 +36,7 @@ pub fn run_tool(turn: &TurnContext, stored: NewMessage) -> MessageId {
         }),
     );
     let body = Body::ToolCompleted(ToolCompleted {
+        upstream_id: None,
         tool_use_id,
         tool_name,
         tool_type,

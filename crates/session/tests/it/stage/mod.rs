@@ -383,6 +383,7 @@ pub fn call_tool(
     emit(
         turn,
         Body::ToolCalled(ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type: ToolType::Http,

@@ -38,6 +38,7 @@ fn tool_beyond_limit_is_answered_without_a_call() {
     let mut turn = TurnBuilder::routed();
     let [a, b] = turn.asks();
     turn.say(Body::ToolFailed(tool::ToolFailed {
+        upstream_id: None,
         tool_use_id: b,
         tool_name: "echo".into(),
         tool_type: ToolType::Function,

@@ -184,6 +184,7 @@ async fn single_item_is_a_component_with_its_tool_call() {
         let rendered = ComponentRendered {
             component: component.clone(),
             tool_call: RenderingToolCall {
+                upstream_id: None,
                 id: ToolUseId(Ulid(7)),
                 name: "render_offer_list".into(),
                 tool_type: ToolType::Render,

@@ -60,6 +60,7 @@ async fn emit_step(
     count: u64,
 ) -> Result<(), EmitRefusal> {
     let called = Body::ToolCalled(ToolCalled {
+        upstream_id: None,
         tool_use_id: id,
         tool_name: STEP.to_owned(),
         tool_type: ToolType::Function,
@@ -67,6 +68,7 @@ async fn emit_step(
     });
     let result_summary = n.to_string();
     let completed = Body::ToolCompleted(ToolCompleted {
+        upstream_id: None,
         tool_use_id: id,
         tool_name: STEP.to_owned(),
         tool_type: ToolType::Function,

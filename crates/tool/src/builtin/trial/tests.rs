@@ -112,12 +112,14 @@ async fn burst_emits_two_events_per_step_and_waits_if_full() {
     );
     let pair = |n: u128| {
         let called = Body::ToolCalled(ToolCalled {
+            upstream_id: None,
             tool_use_id: ToolUseId(Ulid(n)),
             tool_name: "burst.step".into(),
             tool_type: ToolType::Function,
             input_summary: format!("step {n} of 200"),
         });
         let completed = Body::ToolCompleted(ToolCompleted {
+            upstream_id: None,
             tool_use_id: ToolUseId(Ulid(n)),
             tool_name: "burst.step".into(),
             tool_type: ToolType::Function,

@@ -8,8 +8,8 @@ use turnwire_event::body::stream::{TextDelta, ThinkingDelta};
 use turnwire_event::body::support::SupportNoted;
 use turnwire_event::body::tool;
 use turnwire_event::body::turn::{BoundVersions, CancelRequested, TurnStarted};
-use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, TurnKind};
-use turnwire_event::{CallId, EpisodeId, MessageId, TurnId, Ulid};
+use turnwire_event::code::{CallPurpose, CancelCode, ToolErrorClass, ToolType, TurnKind};
+use turnwire_event::{CallId, EpisodeId, MessageId, ToolUseId, TurnId, Ulid};
 
 use super::*;
 use crate::pc3::tests::{DONE, USAGE, block, event, projected, turn_cancelled, turn_completed};
@@ -35,6 +35,7 @@ fn text_delta(text: &str) -> Body {
 
 fn failed_tool(called: bool) -> Body {
     Body::ToolFailed(tool::ToolFailed {
+        upstream_id: None,
         tool_use_id: ToolUseId(Ulid(4)),
         tool_name: "clock".into(),
         tool_type: ToolType::SubAgent,
@@ -173,6 +174,7 @@ fn tool_has_a_start_frame_and_an_end_frame() {
     let triple = ",\"tool_call\":{\"id\":\"tu_00000000000000000000000004\",\"name\":\"clock\",\
                   \"type\":\"sub_agent\"}";
     let called = Body::ToolCalled(tool::ToolCalled {
+        upstream_id: None,
         tool_use_id: ToolUseId(Ulid(4)),
         tool_name: "clock".into(),
         tool_type: ToolType::SubAgent,
@@ -180,6 +182,7 @@ fn tool_has_a_start_frame_and_an_end_frame() {
     });
     assert_eq!(projected(called, V05), block(0, "tool_call", "0.5", triple));
     let completed = Body::ToolCompleted(tool::ToolCompleted {
+        upstream_id: None,
         tool_use_id: ToolUseId(Ulid(4)),
         tool_name: "clock".into(),
         tool_type: ToolType::SubAgent,
@@ -337,6 +340,7 @@ fn component_frame_has_its_json_and_tool_call() {
     let rendered = Body::ComponentRendered(component::ComponentRendered {
         component: card.clone(),
         tool_call: component::RenderingToolCall {
+            upstream_id: None,
             id: ToolUseId(Ulid(4)),
             name: "render_card".into(),
             tool_type: ToolType::Render,

@@ -322,7 +322,7 @@ proptest! {
                 signature: None,
                 after_text,
             }),
-            Body::ToolCalled(ToolCalled {
+            Body::ToolCalled(ToolCalled { upstream_id: None,
                 tool_use_id: ToolUseId(Ulid(8)),
                 tool_name: text.clone(),
                 tool_type: ToolType::Mcp,
@@ -331,7 +331,7 @@ proptest! {
             Body::StatusEmitted(StatusEmitted { event_id: "busy".into(), message: text.clone(), invocation_id: None }),
             Body::ComponentRendered(ComponentRendered {
                 component: json!({ "name": text.clone() }),
-                tool_call: RenderingToolCall {
+                tool_call: RenderingToolCall { upstream_id: None,
                     id: ToolUseId(Ulid(8)),
                     name: "render_card".into(),
                     tool_type: ToolType::Render,

@@ -291,6 +291,7 @@ impl LogBuilder {
     /// Starts a tool.
     pub(crate) fn called(&mut self, tool_use_id: ToolUseId, name: &str, input: &str) {
         let called = ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name: name.into(),
             tool_type: ToolType::Function,
@@ -302,6 +303,7 @@ impl LogBuilder {
     /// Completes a tool.
     pub(crate) fn completed(&mut self, tool_use_id: ToolUseId, name: &str, result: &str) {
         let completed = ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name: name.into(),
             tool_type: ToolType::Function,
@@ -315,6 +317,7 @@ impl LogBuilder {
     /// Fails a tool that was called.
     pub(crate) fn failed(&mut self, tool_use_id: ToolUseId, name: &str, class: ToolErrorClass) {
         let failed = ToolFailed {
+            upstream_id: None,
             tool_use_id,
             tool_name: name.into(),
             tool_type: ToolType::Function,
@@ -327,6 +330,7 @@ impl LogBuilder {
     /// Rejects a tool use whose input is invalid.
     pub(crate) fn refused(&mut self, tool_use_id: ToolUseId, name: &str) {
         let failed = ToolFailed {
+            upstream_id: None,
             tool_use_id,
             tool_name: name.into(),
             tool_type: ToolType::Function,

@@ -183,6 +183,7 @@ impl LogBuilder {
     /// Starts a tool of any type.
     pub(crate) fn tool_called(&mut self, tool_use_id: ToolUseId, name: &str, kind: ToolType) {
         let called = tool::ToolCalled {
+            upstream_id: None,
             tool_use_id,
             tool_name: name.into(),
             tool_type: kind,
@@ -201,6 +202,7 @@ impl LogBuilder {
     /// Completes a tool of any type.
     pub(crate) fn tool_done(&mut self, tool_use_id: ToolUseId, name: &str, kind: ToolType) {
         let completed = tool::ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name: name.into(),
             tool_type: kind,
@@ -219,6 +221,7 @@ impl LogBuilder {
         error_class: ToolErrorClass,
     ) {
         let failed = tool::ToolFailed {
+            upstream_id: None,
             tool_use_id,
             tool_name: name.into(),
             tool_type: kind,
@@ -284,6 +287,7 @@ impl LogBuilder {
         let rendered = ComponentRendered {
             component,
             tool_call: RenderingToolCall {
+                upstream_id: None,
                 id,
                 name: "render_card".into(),
                 tool_type: ToolType::Render,

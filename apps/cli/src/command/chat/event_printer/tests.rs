@@ -238,6 +238,7 @@ fn repeated_message_continues_where_it_stopped() {
 fn tool_is_one_line_with_its_duration() {
     let tool_use_id = ToolUseId(Ulid(5));
     let called = Body::ToolCalled(tool::ToolCalled {
+        upstream_id: None,
         tool_use_id,
         tool_name: "clock\u{1b}[2J".into(),
         tool_type: ToolType::Function,
@@ -245,6 +246,7 @@ fn tool_is_one_line_with_its_duration() {
     });
     let failed = |called| {
         Body::ToolFailed(tool::ToolFailed {
+            upstream_id: None,
             tool_use_id,
             tool_name: "clock\u{1b}[2J".into(),
             tool_type: ToolType::Function,
@@ -283,6 +285,7 @@ fn doing(message: &str) -> Body {
 fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
     let (tool_use_id, tool_name) = (ToolUseId(Ulid(5)), "search".to_owned());
     let begun = Body::ToolCalled(tool::ToolCalled {
+        upstream_id: None,
         tool_use_id,
         tool_name: tool_name.clone(),
         tool_type,
@@ -290,6 +293,7 @@ fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
     });
     let ended = match called {
         None => Body::ToolCompleted(tool::ToolCompleted {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type,
@@ -298,6 +302,7 @@ fn tool(called: Option<ToolErrorClass>, tool_type: ToolType) -> Vec<Body> {
             result_sha256: String::new(),
         }),
         Some(error_class) => Body::ToolFailed(tool::ToolFailed {
+            upstream_id: None,
             tool_use_id,
             tool_name,
             tool_type,
@@ -378,6 +383,7 @@ fn components_are_lines_and_inner_failures_are_hidden() {
     bodies.push(Body::ComponentRendered(component::ComponentRendered {
         component: serde_json::json!({"title": "Oat\nmilk"}),
         tool_call: component::RenderingToolCall {
+            upstream_id: None,
             id: ToolUseId(Ulid(5)),
             name: "render_card".into(),
             tool_type: ToolType::Render,
