@@ -2,6 +2,7 @@
 //! command of this crate runs for any length. Each ends with the history checker.
 
 pub mod python;
+pub mod example_agent;
 pub mod load;
 pub mod large_session;
 pub mod server_fixture;

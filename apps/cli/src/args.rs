@@ -164,7 +164,7 @@ pub(crate) struct SettingArgs {
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
-    /// The pack to run [default: the built-in demo pack]
+    /// The pack to run [default: a built-in one]
     #[arg(long, value_name = "DIR")]
     pub(crate) pack: Option<PathBuf>,
     /// A script that answers instead of every model of the pack; without --pack, it answers for one

@@ -61,9 +61,10 @@ pub(crate) enum InnerEvent {
         total: Option<f64>,
     },
     Cancelled(CancelCode),
-    /// Progress, as an id of the registry, and the tool or sub-agent that reports it.
+    /// Progress, as an id of the registry, and the sub-agent or the tool call that reports it.
     Status {
         event_id: String,
+        sub_agent_id: Option<String>,
         tool_id: Option<String>,
     },
     /// The block `[DONE]`, after which nothing comes.
@@ -238,6 +239,7 @@ fn status(raw: RawEvent<'_>) -> Result<InnerEvent, MalformedEvent> {
     let event_id = raw.event_type.ok_or(MalformedEvent)?;
     Ok(InnerEvent::Status {
         event_id: event_id.into_owned(),
+        sub_agent_id: raw.sub_agent_id.map(name).transpose()?,
         tool_id: raw.tool_id,
     })
 }

@@ -24,6 +24,9 @@ const SHOWN_IDS_MAX: usize = 4_096;
 /// The prefix of tools whose results are shown.
 const RENDER_PREFIX: &str = "render_";
 
+/// The prefix of tools that ask a sub-agent, as those of a native orchestrator are named.
+const ASK_PREFIX: &str = "ask_";
+
 /// The emissions of one event, in order.
 pub(crate) type Emissions = Vec<Emission>;
 
@@ -121,6 +124,14 @@ impl UpstreamTools {
         let shown = self.shown_ids.as_mut()?;
         let id = id.parse::<UpstreamId>().ok()?;
         (shown.len() < SHOWN_IDS_MAX && shown.insert(id.clone())).then_some(id)
+    }
+
+    /// The sub-agent that the open tool call `id` asks.
+    pub(crate) fn sub_agent_of(&self, id: &str) -> Option<String> {
+        let tool = self.open.get(id)?;
+        let asked = tool.name.strip_prefix(ASK_PREFIX);
+        let is_sub_agent = tool.tool_type == ToolType::SubAgent || asked.is_some();
+        is_sub_agent.then(|| asked.unwrap_or(&tool.name).to_owned())
     }
 
     /// A result is shown if its tool is there to show something; no other is passed on (D-18).

@@ -126,8 +126,13 @@ impl Translation {
                 self.reported = Some(error.clone());
                 Body::ErrorReported(error)
             }
-            InnerEvent::Status { event_id, tool_id } => {
-                return Ok(vec![self.status(event_id, tool_id.as_deref())]);
+            InnerEvent::Status {
+                event_id,
+                sub_agent_id,
+                tool_id,
+            } => {
+                let of_tool = || self.tools.sub_agent_of(tool_id.as_deref()?);
+                return Ok(vec![self.status(event_id, sub_agent_id.or_else(of_tool))]);
             }
             InnerEvent::McpListToolsStart(server) => {
                 Body::McpListToolsStarted(McpServerRef { server })
@@ -245,10 +250,9 @@ impl Translation {
 
     /// A status. Its id and who may emit it are checked where native statuses are. An upstream that is
     /// a sub-agent reports for itself alone.
-    fn status(&self, event_id: String, tool_id: Option<&str>) -> Emission {
-        let reporter = tool_id.map(|id| id.strip_prefix("ask_").unwrap_or(id));
+    fn status(&self, event_id: String, reporter: Option<String>) -> Emission {
         let actor = match reporter {
-            Some(id) if self.collected.is_none() => Actor::subagent(id),
+            Some(id) if self.collected.is_none() => Actor::subagent(&id),
             Some(_) | None => self.actor.clone(),
         };
         let emitted = Body::StatusEmitted(StatusEmitted {

@@ -89,7 +89,7 @@ inner_types! {
     Cancelled = "cancelled" => Outward::Frame("cancelled");
 }
 
-/// The frame of a status, which an upstream sends without `type`: `{event_type, tool_id}`.
+/// The frame of a status, which an upstream sends without `type`: `{event_type, sub_agent_id, tool_id}`.
 pub const STATUS_FRAME: &str = "status";
 
 impl InnerType {

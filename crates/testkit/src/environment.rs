@@ -20,8 +20,17 @@ pub fn root() -> PathBuf {
 /// The folder of the Python environment `target/{name}`, made from `e2e/{name}/requirements.txt`
 /// if it is not there or out of date. Its programs are in `bin`.
 pub fn python(name: &str) -> PathBuf {
+    python_in("e2e", name)
+}
+
+/// Like [`python`], for `examples/{name}/requirements.txt`.
+pub fn example(name: &str) -> PathBuf {
+    python_in("examples", name)
+}
+
+fn python_in(folder: &str, name: &str) -> PathBuf {
     let into = root().join("target").join(name);
-    let list = root().join("e2e").join(name).join("requirements.txt");
+    let list = root().join(folder).join(name).join("requirements.txt");
     let mut setup = Command::new("sh");
     setup.arg(root().join("e2e/python/setup.sh"));
     once(&into, setup.arg(&into).arg(list));

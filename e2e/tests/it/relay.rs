@@ -6,6 +6,7 @@ mod endings;
 mod stops;
 mod packs;
 mod chat_api;
+mod examples;
 
 use serde_json::{Value, json};
 use turnwire_e2e::server_fixture::ServerFixture;

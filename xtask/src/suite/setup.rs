@@ -27,10 +27,17 @@ pub fn install(root: &Path) -> Result<()> {
     for folder in ["e2e/api", "e2e/browser", "e2e/clients", "e2e/mcp"] {
         node_modules(&root.join(folder))?;
     }
-    for name in ["python", "clients", "api"] {
+    let environments = [
+        ("e2e", "python"),
+        ("e2e", "clients"),
+        ("e2e", "api"),
+        ("examples", "langgraph-upstream"),
+        ("examples", "adk-upstream"),
+    ];
+    for (folder, name) in environments {
         let (into, list) = (
             format!("target/{name}"),
-            format!("e2e/{name}/requirements.txt"),
+            format!("{folder}/{name}/requirements.txt"),
         );
         call(root, "sh", &["e2e/python/setup.sh", &into, &list])?;
     }

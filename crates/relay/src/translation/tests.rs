@@ -84,6 +84,41 @@ fn upstream_says_which_reasoning_comes_after_text() {
     );
 }
 
+// S1-043, S1-070
+#[test]
+fn status_is_of_the_sub_agent_that_reports() {
+    let mut translation = Translation::streaming(ids(), "relay:a", "me");
+    for (id, name, tool_type) in [
+        ("c1", "ask_shop", ToolType::Function),
+        ("c2", "rewards", ToolType::SubAgent),
+        ("c3", "search", ToolType::Mcp),
+    ] {
+        let start = InnerEvent::ToolCallStart {
+            id: id.into(),
+            name: name.into(),
+            tool_type,
+        };
+        applied(&mut translation, start);
+    }
+    let mut reporter = |sub_agent_id: Option<&str>, tool_id: Option<&str>| {
+        let status = InnerEvent::Status {
+            event_id: "searching_offers".into(),
+            sub_agent_id: sub_agent_id.map(str::to_owned),
+            tool_id: tool_id.map(str::to_owned),
+        };
+        let [emission] = &applied(&mut translation, status)[..] else {
+            panic!("one emission")
+        };
+        emission.actor.to_string()
+    };
+    assert_eq!(reporter(None, None), "orchestrator");
+    assert_eq!(reporter(None, Some("c1")), "subagent:shop");
+    assert_eq!(reporter(None, Some("c2")), "subagent:rewards");
+    assert_eq!(reporter(None, Some("c3")), "orchestrator");
+    assert_eq!(reporter(None, Some("shop")), "orchestrator", "no tool call");
+    assert_eq!(reporter(Some("support"), Some("c1")), "subagent:support");
+}
+
 #[test]
 fn blocks_and_open_tools_are_bounded() {
     let mut translation = Translation::streaming(ids(), "relay:a", "me");

@@ -187,7 +187,7 @@ async fn shop_elsewhere(steps: Vec<Step>) -> (FakeUpstream, EngineFixture) {
 async fn words_of_a_remote_sub_agent_go_to_the_orchestrator_only() {
     let (upstream, engine) = shop_elsewhere(stream(&[
         json!({"type": "thinking", "content": "SUBRAW thought"}),
-        json!({"event_type": "searching_offers", "tool_id": "shop"}),
+        json!({"event_type": "searching_offers", "sub_agent_id": "rewards"}),
         json!({"type": "tool_call_start", "id": "c1", "name": "render_offer_list"}),
         json!({"type": "tool_result", "id": "c1", "content": {"items": [{"id": "OFF_1"}]}}),
         json!({"type": "tool_call_end", "id": "c1"}),
