@@ -18,6 +18,7 @@ pub mod producer;
 pub mod paced;
 pub mod service;
 pub mod provider;
+pub mod proxy;
 pub mod histogram;
 pub mod policy;
 pub mod adapter;

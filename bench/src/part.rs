@@ -10,6 +10,7 @@ pub mod fanout;
 pub mod growth;
 pub mod idle;
 pub mod models;
+pub mod relay;
 pub mod replay;
 pub mod sse;
 pub mod stop;
@@ -80,6 +81,8 @@ pub enum BenchPart {
     Dispatch,
     /// Turns whose words come from a provider of models.
     Models,
+    /// Turns that an agent elsewhere answers.
+    Relay,
     /// Turns that are stopped.
     Stop,
     Idle,
@@ -90,7 +93,7 @@ pub enum BenchPart {
 
 impl BenchPart {
     /// All parts in the order of the report.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Fanout,
         Self::Sse,
         Self::Append,
@@ -99,6 +102,7 @@ impl BenchPart {
         Self::Chat,
         Self::Dispatch,
         Self::Models,
+        Self::Relay,
         Self::Stop,
         Self::Idle,
         Self::IdleSse,
@@ -113,6 +117,7 @@ impl BenchPart {
             | Self::Chat
             | Self::Dispatch
             | Self::Models
+            | Self::Relay
             | Self::Stop
             | Self::Idle
             | Self::IdleSse
@@ -133,6 +138,7 @@ impl BenchPart {
             Self::Chat => chat::run(bench),
             Self::Dispatch => dispatch::run(bench),
             Self::Models => models::run(bench),
+            Self::Relay => relay::run(bench),
             Self::Stop => stop::run(bench),
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),
@@ -220,9 +226,14 @@ impl BenchConfig {
     /// The command that serves `dir` with the release binary and what is built into it, with
     /// more environment.
     pub fn turnwire(&self, dir: &Path, env: &[(&str, &str)]) -> Command {
+        self.turnwire_command("serve", dir, env)
+    }
+
+    /// Like [`turnwire`](Self::turnwire), with another command that serves.
+    pub fn turnwire_command(&self, name: &str, dir: &Path, env: &[(&str, &str)]) -> Command {
         let mut command = self.shipped();
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--home"])
+            .args([name, "--listen", "127.0.0.1:0", "--home"])
             .arg(dir)
             .env("TURNWIRE_LOG", "warn")
             .env("TURNWIRE_MODEL_SCRIPT_PACE_PERCENT", "0")

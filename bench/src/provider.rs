@@ -1,5 +1,5 @@
 //! A provider of models that keeps time: it speaks Chat Completions, says so many words at an even
-//! pace, and every word says when it was written.
+//! pace, and every word says when it was written. As an agent elsewhere it speaks the inner vocabulary.
 //!
 //! The head is written as soon as the request is there, the first word after the time it thinks. Of
 //! a request nothing is read but its end, so that it costs little beside the server that asks.
@@ -26,6 +26,9 @@ pub struct Args {
     /// From one word to the next.
     #[arg(long)]
     every_us: u64,
+    /// Speak the inner vocabulary, as an agent that runs elsewhere.
+    #[arg(long)]
+    inner: bool,
 }
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
@@ -52,7 +55,14 @@ async fn converse(mut socket: TcpStream, args: Args) -> io::Result<()> {
 }
 
 async fn answer(socket: &mut TcpStream, args: Args) -> io::Result<()> {
-    let opening = frame(r#"{"role":"assistant","content":""}"#, "null");
+    let opening = match args.inner {
+        // No two answers have the same id: it is the time.
+        true => event(&format!(
+            r#"{{"type":"response_id","response_id":"run-{:x}"}}"#,
+            stamp::unique_us()
+        )),
+        false => frame(r#"{"role":"assistant","content":""}"#, "null"),
+    };
     let head = [HEAD.as_bytes(), &opening].concat();
     socket.write_all(&head).await?;
     let first = Instant::now() + Duration::from_millis(args.think_ms);
@@ -61,17 +71,28 @@ async fn answer(socket: &mut TcpStream, args: Args) -> io::Result<()> {
         if at > 0 || args.think_ms > 0 {
             sleep_until(first + every * at).await;
         }
-        let delta = format!(r#"{{"content":"{}"}}"#, stamp::word());
-        socket.write_all(&frame(&delta, "null")).await?;
+        let word = match args.inner {
+            true => event(&format!(
+                r#"{{"type":"text","content":"{}"}}"#,
+                stamp::word()
+            )),
+            false => frame(&format!(r#"{{"content":"{}"}}"#, stamp::word()), "null"),
+        };
+        socket.write_all(&word).await?;
     }
-    let end = [
-        frame("{}", r#""stop""#),
-        usage(args.words),
-        chunk("data: [DONE]\n\n"),
-    ];
+    let done = chunk("data: [DONE]\n\n");
+    let end = match args.inner {
+        true => [event(r#"{"type":"completed"}"#), Vec::new(), done],
+        false => [frame("{}", r#""stop""#), usage(args.words), done],
+    };
     socket
         .write_all(&[end.concat(), END.to_vec()].concat())
         .await
+}
+
+/// An event of the inner vocabulary.
+fn event(json: &str) -> Vec<u8> {
+    chunk(&format!("data: {json}\n\n"))
 }
 
 /// A frame with a delta, in a chunk of its own.
@@ -116,6 +137,7 @@ mod tests {
             words: 3,
             think_ms: 1,
             every_us: 100,
+            inner: false,
         };
         let serving = tokio::spawn(serve(listener, args));
         let mut socket = TcpStream::connect(address).await.expect("a connection");

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::load::{chat, dispatch, fanout, fill, idle, models, replay, turns};
-use crate::{adapter, append, floor, machine, paced, policy, provider, service};
+use crate::{adapter, append, floor, machine, paced, policy, provider, proxy, service};
 
 /// No server lives longer, whatever happens to its coordinator.
 const LIFE_MAX: Duration = Duration::from_secs(900);
@@ -35,6 +35,12 @@ pub enum BenchRole {
     Service(service::Args),
     /// A provider of models that keeps time.
     Provider(provider::Args),
+    /// Hands bytes on, both ways, without a look at them.
+    Proxy {
+        /// Where they go.
+        #[arg(long)]
+        to: SocketAddr,
+    },
     /// Sessions that append in a closed loop.
     Append(append::Args),
     /// One producer, many watchers.
@@ -64,6 +70,7 @@ pub fn play(role: BenchRole) -> io::Result<()> {
         BenchRole::Paced { dir } => serve_paced(dir),
         BenchRole::Service(args) => serve_data(args),
         BenchRole::Provider(args) => serve_model(args),
+        BenchRole::Proxy { to } => serve_proxy(to),
         BenchRole::Append(args) => {
             let runtime = Runtime::new()?;
             tell(&runtime.block_on(append::run(&args))?)
@@ -140,6 +147,22 @@ fn serve_model(args: provider::Args) -> io::Result<()> {
         println!("http {}", listener.local_addr()?);
         tokio::select! {
             served = provider::serve(listener, args) => served,
+            () = ended() => Ok(()),
+        }
+    })
+}
+
+/// Runs on the runtime that the release binary builds.
+fn serve_proxy(to: SocketAddr) -> io::Result<()> {
+    machine::raise_open_files()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        println!("http {}", listener.local_addr()?);
+        tokio::select! {
+            served = proxy::serve(listener, to) => served,
             () = ended() => Ok(()),
         }
     })

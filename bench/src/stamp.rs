@@ -3,6 +3,8 @@
 //! The clock is the machine's monotonic clock, which all processes of a run share: a reader of the
 //! text can compute its delay, whatever is in between.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rustix::time::{ClockId, clock_gettime};
 
 /// What a time begins with; no other word of a run has it.
@@ -13,6 +15,15 @@ pub fn now_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     // Neither part is ever below zero on this clock.
     now.tv_sec.unsigned_abs() * 1_000_000 + now.tv_nsec.unsigned_abs() / 1_000
+}
+
+/// Like [`now_us`], and never the same twice in a process.
+pub fn unique_us() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = now_us();
+    let next = |last: u64| Some(now.max(last + 1));
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    now.max(last.unwrap_or_default() + 1)
 }
 
 /// A word that says when it is written.
@@ -39,6 +50,12 @@ mod tests {
         assert_eq!(times.len(), 2);
         assert!(times.is_sorted());
         assert!(times.iter().all(|time| (before..=after).contains(time)));
+    }
+
+    #[test]
+    fn unique_times_differ_and_ascend() {
+        let times: Vec<u64> = (0..1_000).map(|_| unique_us()).collect();
+        assert!(times.is_sorted_by(|a, b| a < b));
     }
 
     #[test]

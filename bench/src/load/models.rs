@@ -36,9 +36,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub struct Args {
     #[command(flatten)]
     target: Target,
-    /// The target is the provider itself.
+    /// What the target speaks.
     #[arg(long)]
-    direct: bool,
+    reads: StreamKind,
     #[arg(long)]
     at_once: u32,
     /// Turns of each that are not counted.
@@ -94,11 +94,22 @@ struct TokenTime {
     delay_us: u64,
 }
 
+/// What a reader reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum StreamKind {
+    /// The chat wire of Turnwire.
+    Chat,
+    /// Chat Completions, of the provider itself.
+    Completions,
+    /// The inner vocabulary, of an agent elsewhere.
+    Inner,
+}
+
 /// One of those who read.
 struct StreamReader {
     client: Client,
     server: String,
-    direct: bool,
+    kind: StreamKind,
     /// The session, once there is one.
     session: Option<String>,
 }
@@ -117,6 +128,13 @@ struct StreamTimes {
 struct DeltaText<'a> {
     #[serde(borrow)]
     chunk: Cow<'a, str>,
+}
+
+/// An event of an agent elsewhere.
+#[derive(Deserialize)]
+struct InnerText<'a> {
+    #[serde(borrow, default)]
+    content: Cow<'a, str>,
 }
 
 /// A chunk of the provider.
@@ -177,15 +195,16 @@ impl StreamReader {
 
     async fn post(&self) -> io::Result<Response> {
         const MESSAGE: &str = "How late is it?";
-        let (path, mut body) = match self.direct {
-            true => (
+        let (path, mut body) = match self.kind {
+            StreamKind::Completions => (
                 "/v1/chat/completions",
                 serde_json::json!({
                     "model": "clock", "stream": true,
                     "messages": [{"role": "user", "content": MESSAGE}],
                 }),
             ),
-            false => ("/chat/stream", serde_json::json!({ "message": MESSAGE })),
+            StreamKind::Inner => ("/turns", serde_json::json!({ "content": MESSAGE })),
+            StreamKind::Chat => ("/chat/stream", serde_json::json!({ "message": MESSAGE })),
         };
         if let Some(session) = &self.session {
             body["session_id"] = session.as_str().into();
@@ -214,14 +233,17 @@ impl StreamReader {
                 is_done = true;
                 continue;
             }
-            let text = match (self.direct, event.event.as_deref()) {
-                (true, _) => chunk(&data)?,
-                (false, Some("text")) => serde_json::from_str::<DeltaText<'_>>(&data)?.chunk,
-                (false, Some("completed")) => {
+            let text = match (self.kind, event.event.as_deref()) {
+                (StreamKind::Completions, _) => chunk(&data)?,
+                (StreamKind::Inner, _) => serde_json::from_str::<InnerText<'_>>(&data)?.content,
+                (StreamKind::Chat, Some("text")) => {
+                    serde_json::from_str::<DeltaText<'_>>(&data)?.chunk
+                }
+                (StreamKind::Chat, Some("completed")) => {
                     heard.completed += 1;
                     continue;
                 }
-                (false, _) => continue,
+                (StreamKind::Chat, _) => continue,
             };
             let at_us = stamp::now_us();
             for written_us in stamp::times(&text) {
@@ -234,7 +256,7 @@ impl StreamReader {
                 }
             }
         }
-        heard.completed += u64::from(self.direct && is_done);
+        heard.completed += u64::from(self.kind != StreamKind::Chat && is_done);
         match is_done {
             true => Ok(()),
             false => Err(io::Error::other("a stream ended before its turn")),
@@ -316,7 +338,7 @@ pub async fn run(args: &Args) -> io::Result<Outcome> {
     let reader = |_| StreamReader {
         client: client.clone(),
         server: format!("http://{server}"),
-        direct: args.direct,
+        kind: args.reads,
         session: None,
     };
     let readers: Vec<StreamReader> = (0..args.at_once).map(reader).collect();

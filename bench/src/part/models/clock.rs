@@ -98,8 +98,11 @@ impl Clock {
         ] {
             args.extend([name.to_owned(), value.to_string()]);
         }
-        let direct = self.turnwire.is_none().then(|| "--direct".to_owned());
-        args.extend(direct);
+        let reads = match self.turnwire {
+            Some(_) => "chat",
+            None => "completions",
+        };
+        args.push(format!("--reads={reads}"));
         let outcome: Outcome = bench
             .program
             .tell(CorePlacement::LastCore, &["models"], &args)?;

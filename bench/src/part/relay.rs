@@ -1,0 +1,254 @@
+//! A relay: five hundred streams of an agent elsewhere, behind Turnwire and behind a proxy that hands
+//! bytes on.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{BenchConfig, BenchScope, PairedResults, row};
+use crate::http::HttpConnection;
+use crate::load::models::Outcome;
+use crate::paced::CHAT_STREAMS_MAX;
+use crate::process::{CorePlacement, ServerProcess};
+use crate::report::{PerformanceTarget, ReportSection};
+use crate::stat::{median, short};
+
+const STREAMS: u64 = 500;
+
+/// From one frame of a stream to its next.
+const EVERY_US: u64 = 50_000;
+
+/// The time over which they begin, so that their frames do not come in chorus.
+const SPREAD_MS: u64 = 2_000;
+
+/// How long everyone speaks before that is looked at, and how long it is.
+const SETTLE_MS: u64 = 5_000;
+const LOOKED_AT_MS: u64 = 20_000;
+
+/// Events that are kept in memory of each session: so few that they are all there before the memory
+/// is looked at, and do not grow while it is.
+const RING_EVENTS: &str = "64";
+
+const CPU_ADDED_US_MAX: f64 = 10.0;
+const DELAY_ADDED_MS_MAX: f64 = 10.0;
+const STREAM_KB_MAX: f64 = 100.0;
+
+/// How often the rings are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+const RINGS_BYTES: &str = "turnwire_session_rings_bytes ";
+
+const BESIDE: &str = "a proxy that hands bytes on";
+
+/// What a run gave.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    load: Outcome,
+    /// The most that the rings of all sessions had.
+    rings_kb: f64,
+}
+
+/// A reported figure: its name and its value.
+type Figure = (&'static str, fn(&Told) -> f64);
+
+const FIGURES: [Figure; 5] = [
+    ("frames/s", |told| told.load.thirds[2].rate),
+    ("CPU µs a frame", cpu_us),
+    ("delay p50, ms", |told| told.load.thirds[2].delay_us.0 / 1e3),
+    ("delay p95, ms", |told| told.load.thirds[2].delay_us.1 / 1e3),
+    ("delay p99, ms", |told| told.load.thirds[2].delay_us.2 / 1e3),
+];
+
+fn cpu_us(told: &Told) -> f64 {
+    told.load.span.server_cpu * 1e6 / told.load.words as f64
+}
+
+/// Of a stream, without the newest events, which its ring keeps.
+fn stream_kb(told: &Told) -> f64 {
+    let grown = told.load.thirds[2].resident_kb - told.load.before_kb;
+    (grown - told.rings_kb) / STREAMS as f64
+}
+
+/// Milliseconds that the slowest hundredth of frames is later than what is usual behind the proxy.
+fn added_ms(turnwire: &Told, floor: &Told) -> f64 {
+    (turnwire.load.thirds[2].delay_us.2 - floor.load.thirds[2].delay_us.0) / 1e3
+}
+
+/// The agent, which speaks the inner vocabulary, and what stands before it.
+struct Path {
+    front: ServerProcess,
+    agent: ServerProcess,
+    reads: &'static str,
+}
+
+impl Path {
+    fn agent(bench: &BenchConfig, words: u64) -> io::Result<ServerProcess> {
+        let (words, every) = (words.to_string(), EVERY_US.to_string());
+        let mut command = bench.program.role(&["provider", "--inner"]);
+        command.args(["--words", &words, "--think-ms", "0", "--every-us", &every]);
+        ServerProcess::start_at(CorePlacement::LastCore, command)
+    }
+
+    fn turnwire(bench: &BenchConfig, words: u64) -> io::Result<Self> {
+        let agent = Self::agent(bench, words)?;
+        let dir = bench.fresh_dir("relay")?;
+        let env = [
+            ("TURNWIRE_STORE_DURABILITY", "full"),
+            ("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX),
+            ("TURNWIRE_STREAM_RING_EVENTS", RING_EVENTS),
+        ];
+        let mut command = bench.turnwire_command("relay", &dir, &env);
+        command.args(["--upstream", &format!("http://{}/turns", agent.address)]);
+        Ok(Self {
+            front: ServerProcess::start(command)?,
+            agent,
+            reads: "chat",
+        })
+    }
+
+    fn proxy(bench: &BenchConfig, words: u64) -> io::Result<Self> {
+        let agent = Self::agent(bench, words)?;
+        let to = agent.address.to_string();
+        let command = bench.program.role(&["proxy", "--to", &to]);
+        Ok(Self {
+            front: ServerProcess::start(command)?,
+            agent,
+            reads: "inner",
+        })
+    }
+
+    /// Lets readers read to the end; every frame must come.
+    fn run(self, bench: &BenchConfig, words: u64) -> io::Result<Told> {
+        let mut args = self.front.target();
+        for (name, value) in [
+            ("--reads", self.reads.to_owned()),
+            ("--at-once", STREAMS.to_string()),
+            ("--warm", "0".to_owned()),
+            ("--turns", "1".to_owned()),
+            ("--spread-ms", SPREAD_MS.to_string()),
+            ("--settle-ms", bench.scaled(SETTLE_MS).to_string()),
+        ] {
+            args.extend([name.to_owned(), value]);
+        }
+        let is_done = AtomicBool::new(false);
+        let (load, rings) = std::thread::scope(|scope| {
+            let looking = scope.spawn(|| self.rings_kb(&is_done));
+            let load = bench
+                .program
+                .tell(CorePlacement::LastCore, &["models"], &args);
+            is_done.store(true, Ordering::Relaxed);
+            (load, looking.join().expect("no panic there"))
+        });
+        let load: Outcome = load?;
+        let rings_kb = rings?;
+        self.front.stop()?;
+        self.agent.stop()?;
+        if load.completed < STREAMS || load.words != STREAMS * words {
+            return Err(io::Error::other(
+                "frames were lost, or a turn did not end well",
+            ));
+        }
+        Ok(Told { load, rings_kb })
+    }
+
+    /// The most that the rings had until the readers are done; the proxy has none.
+    fn rings_kb(&self, is_done: &AtomicBool) -> io::Result<f64> {
+        let mut most: f64 = 0.0;
+        while self.reads == "chat" && !is_done.load(Ordering::Relaxed) {
+            let metrics = HttpConnection::connect(self.front.address)?.metrics()?;
+            let bytes = metrics
+                .lines()
+                .find_map(|line| line.strip_prefix(RINGS_BYTES));
+            let bytes = bytes.and_then(|bytes| bytes.trim().parse::<f64>().ok());
+            let bytes = bytes.ok_or_else(|| io::Error::other("no rings in the metrics"))?;
+            most = most.max(bytes / 1024.0);
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(most)
+    }
+}
+
+/// Runs the part and returns its section of the report.
+pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
+    bench.say(&format!("relay, {STREAMS} streams"));
+    let words = (SPREAD_MS + bench.scaled(SETTLE_MS + LOOKED_AT_MS)) * 1_000 / EVERY_US;
+    let mut pair = PairedResults::default();
+    for _ in 0..bench.rounds {
+        if bench.scope == BenchScope::Both {
+            let path = Path::turnwire(bench, words)?;
+            pair.turnwire.push(path.run(bench, words)?);
+        }
+        pair.floor
+            .push(Path::proxy(bench, words)?.run(bench, words)?);
+    }
+    let mut section = ReportSection {
+        title: "Relay: agents that run elsewhere",
+        text: format!(
+            "`turnwire relay`, durability full, in front of an agent in a process of its own, which speaks \
+             the inner vocabulary: its id, then {} frames a second of a word each, with the time at which \
+             it is written, on the machine's clock. {STREAMS} people ask at once, begun over {} s; after \
+             {} s, {} s are looked at, and the figures of delay and memory are those of their last third. \
+             A delay is from the write of a frame until the client (`reqwest`, `sse-stream`, \
+             `serde_json`) has parsed it. Beside it the same streams through a proxy that copies bytes \
+             between two sockets, with a connection of its own for each. Added is what Turnwire's figure \
+             is above the proxy's in the same round; of the delay, Turnwire's p99 above the proxy's p50. \
+             Memory is what the server's process has more than before the first turn, without what \
+             `turnwire_session_rings_bytes` counts, with {RING_EVENTS} events in each ring. Turnwire and \
+             the proxy are on the first core; the agent and the client share the last one.",
+            1_000_000 / EVERY_US,
+            SPREAD_MS / 1_000,
+            SETTLE_MS / 1_000,
+            LOOKED_AT_MS / 1_000,
+        ),
+        columns: vec![
+            "figure",
+            "Turnwire",
+            "reference",
+            "ratio",
+            "the reference is",
+        ],
+        rows: Vec::new(),
+        aims: Vec::new(),
+        peers: None,
+        others: 0.0,
+    };
+    tell(&pair, &mut section);
+    Ok(section)
+}
+
+fn tell(pair: &PairedResults<Told>, section: &mut ReportSection) {
+    let name = |what: &str| format!("{STREAMS} streams: {what}");
+    for (what, figure) in FIGURES {
+        section.rows.push(row(&name(what), pair, BESIDE, figure));
+    }
+    let both = || pair.turnwire.iter().zip(&pair.floor);
+    let cpu_added: Vec<f64> = both()
+        .map(|(ours, floor)| cpu_us(ours) - cpu_us(floor))
+        .collect();
+    let delay_added: Vec<f64> = both().map(|(ours, floor)| added_ms(ours, floor)).collect();
+    let memory: Vec<f64> = pair.turnwire.iter().map(stream_kb).collect();
+    for (what, figures, bound, unit) in [
+        ("CPU a frame, added", &cpu_added, CPU_ADDED_US_MAX, " µs"),
+        ("delay p99, added", &delay_added, DELAY_ADDED_MS_MAX, " ms"),
+        (
+            "memory of a stream beside its ring",
+            &memory,
+            STREAM_KB_MAX,
+            " KiB",
+        ),
+    ] {
+        if figures.is_empty() {
+            continue;
+        }
+        let dash = || "–".to_owned();
+        let figure = median(figures);
+        let line = format!("{},{unit}", name(what));
+        section
+            .rows
+            .push(vec![line, short(figure), dash(), dash(), dash()]);
+        let aim = format!("relay, {STREAMS} streams, {what}");
+        section
+            .aims
+            .push(PerformanceTarget::at_most(&aim, figure, bound, unit));
+    }
+}
