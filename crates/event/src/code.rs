@@ -2,9 +2,11 @@
 //! text, hosts or paths.
 
 mod reason;
+mod inner_type;
 
 use serde::{Deserialize, Serialize};
 
+pub use inner_type::{InnerType, Outward, STATUS_FRAME};
 pub use reason::{Reason, ReasonToken};
 
 macro_rules! codes {

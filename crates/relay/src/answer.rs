@@ -28,6 +28,9 @@ use crate::upstream::{CancelNotice, Upstream, UpstreamCall};
 /// The prefix of the model of a relayed call: the agent answers, with whatever model it has.
 pub const RELAY_MODEL_PREFIX: &str = "relay:";
 
+/// The most warnings about unknown types in one answer: an agent may have one for each token.
+const UNKNOWN_WARNINGS_MAX: u32 = 8;
+
 /// How an upstream ended its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AnswerEnd {
@@ -72,6 +75,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) translation: Translation,
     /// The start of a turn's response, until its id is known; a sub-agent has none.
     pub(crate) head: Option<ResponseHead>,
+    /// The events of unknown types so far.
+    pub(crate) unknown_count: u32,
 }
 
 impl Answer<'_> {
@@ -176,7 +181,10 @@ impl Answer<'_> {
                     error,
                     is_final: true,
                 } => return Ok(AnswerEnd::Failed(error)),
-                InnerEvent::Sentinel => return Ok(AnswerEnd::Fault(UpstreamFault::Incomplete)),
+                InnerEvent::Sentinel => {
+                    call.ended();
+                    return Ok(AnswerEnd::Fault(UpstreamFault::Incomplete));
+                }
                 InnerEvent::Unknown => self.count_unknown(),
                 InnerEvent::ResponseId(sent) => {
                     if let Some(head) = &self.head {
@@ -202,13 +210,17 @@ impl Answer<'_> {
         call: &mut UpstreamCall,
     ) -> Result<Result<InnerEvent, UpstreamFault>, EmitRefusal> {
         let deadline = self.head.as_ref().and_then(ResponseHead::deadline);
-        if let Some(deadline) = deadline {
-            match timeout_at(deadline, call.next()).await {
-                Ok(event) => return Ok(event),
-                Err(_) => self.open_response(None).await?,
+        let in_time = match deadline {
+            Some(deadline) => timeout_at(deadline, call.next()).await.ok(),
+            None => Some(call.next().await),
+        };
+        let event = match in_time {
+            Some(event) => event,
+            None => {
+                self.open_response(None).await?;
+                call.next().await
             }
-        }
-        let event = call.next().await;
+        };
         let is_id = matches!(event, Ok(InnerEvent::ResponseId(_)));
         if let Some(head) = &mut self.head
             && head.has_waited(call)
@@ -235,8 +247,12 @@ impl Answer<'_> {
         );
     }
 
-    fn count_unknown(&self) {
+    fn count_unknown(&mut self) {
         metrics::counter!(metric::RELAY_UNKNOWN_EVENTS_TOTAL).increment(1);
+        self.unknown_count += 1;
+        if self.unknown_count > UNKNOWN_WARNINGS_MAX {
+            return;
+        }
         let agent = self.upstream.agent.as_str();
         tracing::warn!(
             agent,

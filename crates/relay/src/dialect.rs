@@ -19,15 +19,14 @@ use turnwire_model::{
 };
 
 use crate::fault::UpstreamFault;
-use crate::inner_event::{InnerEvent, SENTINEL, parse};
+use crate::inner_event::{InnerEvent, SENTINEL, TypeMap, parse};
 use crate::request::RelayRequest;
 
 /// What an upstream speaks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamDialect {
-    /// The request of this server, answered in the inner vocabulary.
-    #[default]
-    Turnwire,
+    /// The request of this server, answered in the inner vocabulary, or in names that the map explains.
+    Turnwire(Arc<TypeMap>),
     /// The Chat Completions API, with the name of the model or agent to ask for.
     OpenAiChat { model: String },
 }
@@ -36,7 +35,7 @@ impl UpstreamDialect {
     /// The body of a request; `None` if it cannot be written as JSON.
     pub(crate) fn body(&self, request: &RelayRequest<'_>) -> Option<Bytes> {
         let body = match self {
-            Self::Turnwire => serde_json::to_vec(request),
+            Self::Turnwire(_) => serde_json::to_vec(request),
             Self::OpenAiChat { model } => {
                 let request = model_request(request);
                 let params = ModelParams::default();
@@ -55,7 +54,7 @@ impl UpstreamDialect {
     /// True if an answer may bring the id of its response.
     pub(crate) fn has_response_id(&self) -> bool {
         match self {
-            Self::Turnwire => true,
+            Self::Turnwire(_) => true,
             Self::OpenAiChat { .. } => false,
         }
     }
@@ -63,7 +62,7 @@ impl UpstreamDialect {
     /// A decoder for the stream of one answer.
     pub(crate) fn decoder(&self) -> UpstreamDecoder {
         match self {
-            Self::Turnwire => UpstreamDecoder::Inner,
+            Self::Turnwire(types) => UpstreamDecoder::Inner(Arc::clone(types)),
             Self::OpenAiChat { .. } => UpstreamDecoder::Chat {
                 decoder: OpenAiChatDialect.decoder(),
                 deltas: DeltaQueue::new(),
@@ -95,7 +94,7 @@ fn model_request(request: &RelayRequest<'_>) -> ModelRequest {
 
 /// Decodes the stream of one answer into events.
 pub(crate) enum UpstreamDecoder {
-    Inner,
+    Inner(Arc<TypeMap>),
     Chat {
         decoder: Box<dyn StreamDecoder>,
         deltas: DeltaQueue,
@@ -112,8 +111,8 @@ impl UpstreamDecoder {
         out: &mut VecDeque<InnerEvent>,
     ) -> Result<(), UpstreamFault> {
         match self {
-            Self::Inner => {
-                let event = parse(block.data).map_err(|_| UpstreamFault::Malformed)?;
+            Self::Inner(types) => {
+                let event = parse(block.data, types).map_err(|_| UpstreamFault::Malformed)?;
                 out.push_back(event);
                 Ok(())
             }

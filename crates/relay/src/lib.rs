@@ -7,7 +7,6 @@
 //! An upstream is not trusted: its stream is bounded in bytes and in time, no text of its failures
 //! reaches a client, and whatever it does the turn ends once.
 
-pub mod vocabulary;
 mod inner_event;
 mod fault;
 mod request;
@@ -24,6 +23,7 @@ mod sub_agent;
 pub use answer::RELAY_MODEL_PREFIX;
 pub use dialect::UpstreamDialect;
 pub use fault::UpstreamFault;
+pub use inner_event::TypeMap;
 #[cfg(feature = "schema")]
 pub use request::schema as request_schema;
 pub use request::{AgentQuestion, HistoryMessage, RelayRequest};

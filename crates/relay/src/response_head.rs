@@ -61,7 +61,8 @@ impl ResponseHead {
         emitter: &dyn EventEmitter,
     ) -> Option<UpstreamId> {
         let id = match sent.parse() {
-            Ok(TurnResponseId::Own(own)) if TurnId::from(own) == self.turn_id => return None,
+            // The turn's own id says that there is no other.
+            _ if TurnId::named(sent) == Ok(self.turn_id) => return None,
             Ok(TurnResponseId::Upstream(id)) if emitter.claim_response_id(&id).await => Some(id),
             Ok(_) | Err(_) => None,
         };
@@ -69,7 +70,8 @@ impl ResponseHead {
             metrics::counter!(metric::RELAY_RESPONSE_IDS_REPLACED_TOTAL).increment(1);
             tracing::warn!(
                 model = self.model,
-                "an upstream gave a response id that is malformed or in use: the turn's own is used"
+                "an upstream gave a response id that is malformed, in use, or could not be looked up: \
+                 the turn's own is used"
             );
         }
         id

@@ -65,10 +65,13 @@ fn payload(mut fields: Map<String, Value>, principal: &str) -> Option<Map<String
     let is_envelope = ENVELOPE_FIELDS
         .iter()
         .all(|name| fields.contains_key(*name));
-    if !is_envelope {
+    // Anything may have a number of this name; a text names a person.
+    let named = fields.get("principal").and_then(Value::as_str);
+    let is_own = named.map_or(!is_envelope, |named| named == principal);
+    if is_own && !is_envelope {
         return Some(fields);
     }
-    if fields.get("principal").and_then(Value::as_str) != Some(principal) {
+    if !is_own {
         metrics::counter!(metric::PS6_PRINCIPAL_MISMATCH_TOTAL, "consumer" => "relay").increment(1);
         tracing::error!(
             security = true,

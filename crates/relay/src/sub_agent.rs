@@ -70,6 +70,7 @@ impl RelayedAgent {
             call_id: CallId(self.ids.ulid()),
             translation: Translation::collecting(ids, id, &question.context.principal),
             head: None,
+            unknown_count: 0,
         };
         let request = self.request(&question, answer.call_id)?;
         let end = answer.run(request).await?;

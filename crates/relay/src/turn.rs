@@ -72,6 +72,7 @@ impl RelayedTurns {
             call_id: CallId(self.ids.ulid()),
             translation: Translation::streaming(ids, &model, principal),
             head: Some(ResponseHead::new(input.turn_id, input.episode_id, model)),
+            unknown_count: 0,
         };
         let Some(request) = self.request(turn, answer.call_id).await else {
             return Ok(failed(UpstreamFault::Incomplete));

@@ -66,6 +66,8 @@ pub(crate) struct UpstreamCall {
     /// Events that were decoded and not yet returned: those of one block.
     pending: VecDeque<InnerEvent>,
     idle_deadline: Instant,
+    /// True once an event was returned: the time until the next is asked for is not the upstream's.
+    is_returned: bool,
     cancel: CancelNotice,
 }
 
@@ -129,7 +131,7 @@ impl Upstream {
         self: &Arc<Self>,
         body: Bytes,
         traceparent: &str,
-        cancel: CancelNotice,
+        mut cancel: CancelNotice,
     ) -> Result<UpstreamCall, UpstreamFault> {
         let trace = RequestHeaders::new([("traceparent", traceparent)]).unwrap_or_default();
         let request = HttpRequest {
@@ -150,13 +152,9 @@ impl Upstream {
             Ok(Err(error)) => return Err(self.not_reached(error, cancel)),
             Ok(Ok(response)) => response,
         };
-        match response.status() {
-            200 => {}
-            429 => return Err(UpstreamFault::RateLimited),
-            status => return Err(UpstreamFault::Status(status)),
-        }
-        if response.content_type() != "text/event-stream" {
-            return Err(UpstreamFault::NoEventStream);
+        if let Some(fault) = refusal(&response) {
+            cancel.disarm();
+            return Err(fault);
         }
         let limits = SseLimits {
             stream_bytes_max: self.limits.stream_bytes_max,
@@ -171,6 +169,7 @@ impl Upstream {
             decoder: self.dialect.decoder(),
             pending: VecDeque::new(),
             idle_deadline,
+            is_returned: false,
             cancel,
         })
     }
@@ -183,6 +182,16 @@ impl Upstream {
     }
 }
 
+/// The fault of a response that is no answer.
+fn refusal(response: &StreamingResponse) -> Option<UpstreamFault> {
+    match (response.status(), response.content_type().as_str()) {
+        (200, "text/event-stream") => None,
+        (200, _) => Some(UpstreamFault::NoEventStream),
+        (429, _) => Some(UpstreamFault::RateLimited),
+        (status, _) => Some(UpstreamFault::Status(status)),
+    }
+}
+
 impl UpstreamCall {
     /// The bytes of the stream that have come.
     pub(crate) fn bytes_read(&self) -> u64 {
@@ -191,8 +200,12 @@ impl UpstreamCall {
 
     /// Waits for an event within the idle window and the bounds of the stream.
     pub(crate) async fn next(&mut self) -> Result<InnerEvent, UpstreamFault> {
+        if std::mem::take(&mut self.is_returned) {
+            self.idle_deadline = Instant::now() + self.upstream.limits.idle;
+        }
         loop {
             if let Some(event) = self.pending.pop_front() {
+                self.is_returned = true;
                 return Ok(event);
             }
             let mut unread: &[u8] = &self.chunk;
@@ -207,6 +220,7 @@ impl UpstreamCall {
             let consumed = available - unread.len();
             self.chunk.advance(consumed);
             match is_event {
+                // It may have no more to say than that the upstream is there.
                 true => self.idle_deadline = Instant::now() + self.upstream.limits.idle,
                 false => self.read().await?,
             }
@@ -233,6 +247,11 @@ impl UpstreamCall {
                 Ok(())
             }
         }
+    }
+
+    /// The upstream has ended by itself, without an end of its answer.
+    pub(crate) fn ended(&mut self) {
+        self.cancel.disarm();
     }
 
     /// The upstream has ended its answer: what it still sends is counted for a moment, on a task of

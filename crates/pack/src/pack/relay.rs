@@ -1,8 +1,10 @@
 //! Agents that run elsewhere: where an upstream is, and the bounds of a call.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
+use turnwire_event::code::InnerType;
 
 use super::provider::ApiKeySource;
 
@@ -24,6 +26,8 @@ pub struct RelayDef {
     pub dialect: RelayDialect,
     /// The model or agent to ask for, in a dialect that names one.
     pub model: Option<String>,
+    /// The types of events that the upstream has names of its own for.
+    pub types: BTreeMap<String, InnerType>,
     /// Where turns are posted to, with variables filled in.
     pub url: String,
     /// Where stops are posted to.
@@ -49,6 +53,7 @@ impl fmt::Debug for RelayDef {
         f.debug_struct("RelayDef")
             .field("dialect", &self.dialect)
             .field("model", &self.model)
+            .field("types", &self.types)
             .field("cancels", &self.cancel_url.is_some())
             .field("history", &self.history)
             .finish_non_exhaustive()

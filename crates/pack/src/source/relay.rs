@@ -1,6 +1,11 @@
 //! The shape of the `relay` block of an agent's file.
 
+#[cfg(feature = "schema")]
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+#[cfg(feature = "schema")]
+use turnwire_event::code::InnerType;
 
 #[cfg(feature = "schema")]
 use super::form::header_names;
@@ -22,6 +27,11 @@ pub(crate) struct RelaySource {
     pub(crate) dialect: Option<Located<String>>,
     /// The model or agent to ask for: required for `openai_chat`, and for nothing else.
     pub(crate) model: Option<Located<String>>,
+    /// What the upstream's own types of events are here, as `token: text`: for an agent whose `type` has
+    /// other names. For `turnwire` only.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, InnerType>", extend("maxProperties" = 64)))]
+    pub(crate) map: Pairs<Located<String>>,
     /// Where the stop of a turn is posted to. Without it a stop closes the connection alone.
     pub(crate) cancel_url: Option<Located<String>>,
     /// The environment variable with the key of the upstream, as `${NAME}`; the key itself is not

@@ -91,7 +91,7 @@ fn upstream(
     Ok(Upstream {
         agent: agent.id.clone(),
         dialect: match relay.dialect {
-            RelayDialect::Turnwire => UpstreamDialect::Turnwire,
+            RelayDialect::Turnwire => UpstreamDialect::Turnwire(Arc::new(relay.types.clone())),
             RelayDialect::OpenaiChat => UpstreamDialect::OpenAiChat {
                 model: relay.model.clone().unwrap_or_default(),
             },

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, events, whole, words};
+use turnwire_event::code::{InnerType, STATUS_FRAME};
 use turnwire_event::{Body, MessageStatus, ToolUseId, Ulid};
-use turnwire_relay::vocabulary::{InnerType, STATUS_FRAME};
 use turnwire_testkit::chat::{Block, ChatSubmit};
 use turnwire_testkit::upstream::stream;
 use turnwire_wire::pc3::FrameKind;

@@ -1,6 +1,10 @@
 //! Checks the `relay` block of an agent, and that the file has nothing beside it that only an agent
 //! of this process has. Messages never repeat a key or a url with variables filled in.
 
+use std::collections::BTreeMap;
+
+use turnwire_event::code::InnerType;
+
 use crate::check::endpoint::header;
 use crate::check::endpoint::url::{self, UrlField};
 use crate::check::model::key::{self, KeyFields};
@@ -52,6 +56,7 @@ pub(crate) fn check(
     RelayDef {
         dialect,
         model: value_of(&source.model),
+        types: types(report, source, dialect),
         url: address(report, &source.url, &UPSTREAM).unwrap_or_default(),
         cancel_url: address(report, &source.cancel_url, &CANCEL),
         key: key::check(report, &key, vars),
@@ -113,6 +118,23 @@ fn check_model(report: &mut FileReport<'_>, relay: &Located<RelaySource>, dialec
     }
 }
 
+/// The names of the upstream's own. An unknown type of this server is reported with the schema.
+fn types(
+    report: &mut FileReport<'_>,
+    source: &RelaySource,
+    dialect: RelayDialect,
+) -> BTreeMap<String, InnerType> {
+    if let (RelayDialect::OpenaiChat, Some((name, _))) = (dialect, source.map.0.first()) {
+        let message = "`map` has no effect in the dialect `openai_chat`: its events have no types";
+        report.error(name.position, message, "one of the two");
+    }
+    let known = source.map.0.iter().filter_map(|(name, meaning)| {
+        let meaning = InnerType::of_name(&meaning.value)?;
+        Some((name.value.clone(), meaning))
+    });
+    known.collect()
+}
+
 fn history(report: &mut FileReport<'_>, source: &RelaySource) -> u32 {
     let Some(history) = &source.history else {
         return 0;
@@ -137,6 +159,7 @@ mod tests {
         let relay = |url: &str| RelayDef {
             dialect: RelayDialect::default(),
             model: None,
+            types: Default::default(),
             url: url.to_owned(),
             cancel_url: None,
             key: crate::pack::provider::ApiKeySource::None,

@@ -1,6 +1,8 @@
 //! Mistakes in the `relay` block of an agent.
 
 use super::*;
+use turnwire_event::code::InnerType;
+
 use crate::pack::provider::ApiKeySource;
 
 /// The orchestrator of the good pack with other lines behind its description.
@@ -29,7 +31,7 @@ fn relay_needs_an_address_and_nothing_of_a_native_agent() {
         told("relay:\n  url: http://127.0.0.1:9000/turns\n"),
         [""; 0]
     );
-    let cases: [(&str, &str); 12] = [
+    let cases: [(&str, &str); 15] = [
         (
             "sub_agents: [shop]\nrelay: {url: \"http://a\"}\n",
             "orchestrator.yaml:5:14: error: `sub_agents` has no effect beside `relay`",
@@ -71,8 +73,20 @@ fn relay_needs_an_address_and_nothing_of_a_native_agent() {
             "orchestrator.yaml:5:35: error: `history` is `all`; write: `none` or `{last: 20}`",
         ),
         (
-            "relay: {url: \"http://a\", map: {}}\n",
-            "orchestrator.yaml:5:26: error: unknown field `map`",
+            "relay: {url: \"http://a\", map: {token: txt}}\n",
+            "orchestrator.yaml:5:39: error: unknown token `txt`, did you mean `text`?",
+        ),
+        (
+            "relay: {url: \"http://a\", map: {token: weather}}\n",
+            "orchestrator.yaml:5:39: error: unknown token `weather`; write: one of `text`",
+        ),
+        (
+            "relay: {url: \"http://a\", dialect: openai_chat, model: m, map: {token: text}}\n",
+            "orchestrator.yaml:5:64: error: `map` has no effect in the dialect `openai_chat`",
+        ),
+        (
+            "relay: {url: \"http://a\", maps: {}}\n",
+            "orchestrator.yaml:5:26: error: unknown field `maps`",
         ),
         (
             "model: default\nrelay: {url: \"http://a\"}\n",
@@ -110,8 +124,10 @@ fn relay_block_is_read_with_its_defaults() {
         (ApiKeySource::None, None, 0)
     );
     let full = relay(
-        "relay:\n  url: http://a/turns\n  cancel_url: http://a/cancel\n  key: ${UP}\n  headers: {x-team: blue}\n  idle_ms: 1000\n  connect_ms: 20\n  history: {last: 7}\n",
+        "relay:\n  url: http://a/turns\n  cancel_url: http://a/cancel\n  key: ${UP}\n  headers: {x-team: blue}\n  map: {token: text, done: completed}\n  idle_ms: 1000\n  connect_ms: 20\n  history: {last: 7}\n",
     );
+    assert_eq!(full.types["token"], InnerType::Text);
+    assert_eq!(full.types["done"], InnerType::Completed);
     assert_eq!(full.cancel_url.as_deref(), Some("http://a/cancel"));
     assert_eq!(full.key, ApiKeySource::Variables(vec!["UP".into()]));
     assert_eq!(full.headers, [("x-team".to_owned(), "blue".to_owned())]);

@@ -2,6 +2,8 @@
 //! shown of it (S1 5.10). A test compares the table with the frames of the chat wire, so that neither
 //! side grows alone.
 
+use serde::{Deserialize, Serialize};
+
 /// What becomes of an event of the upstream on the chat wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outward {
@@ -27,8 +29,9 @@ impl Outward {
 macro_rules! inner_types {
     ($($(#[$doc:meta])* $variant:ident = $name:literal => $outward:expr;)+) => {
         /// A type of event that an upstream may send.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum InnerType { $($(#[$doc])* $variant),+ }
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum InnerType { $($(#[$doc])* #[serde(rename = $name)] $variant),+ }
 
         impl InnerType {
             /// All types, in the order of the table.
