@@ -15,7 +15,7 @@ pub mod turn;
 pub mod close;
 
 pub use close::{CloseCause, ClosingEvent, StopSummary, StoppedTask, closing};
-pub use cut::DeltaCut;
+pub use cut::{CutList, DeltaCut};
 pub use message::MessageFold;
 pub use open_work::OpenWork;
 pub use rows::rows;

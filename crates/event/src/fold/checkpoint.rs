@@ -12,7 +12,7 @@ use crate::row::MessagePart;
 impl MessageFold {
     /// The additions since the checkpoint `done`, which advances; `None` if there are none.
     pub fn part(&self, done: &mut MessageCheckpoint) -> Option<MessagePart> {
-        if done.cuts == self.cuts.len() {
+        if done.cuts == self.cuts.bytes().len() {
             return None;
         }
         let grown: Vec<BlockAddition> = self
@@ -29,10 +29,10 @@ impl MessageFold {
             started_at: self.started_at,
             index: done.parts,
             blocks: serde_json::to_string(&grown).expect("plain data"),
-            cuts: self.encode_cuts(done.cuts),
+            cuts: self.cuts.bytes()[done.cuts..].to_vec(),
         };
         done.parts += 1;
-        done.cuts = self.cuts.len();
+        done.cuts = self.cuts.bytes().len();
         Some(part)
     }
 
@@ -63,6 +63,7 @@ impl MessageFold {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MessageCheckpoint {
     parts: u32,
+    /// The bytes of the cuts.
     cuts: usize,
     ends: Vec<usize>,
     seals: Vec<usize>,

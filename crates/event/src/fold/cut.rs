@@ -94,6 +94,58 @@ impl DeltaCut {
     }
 }
 
+/// The cuts of a message in their compact form, which is also the stored one: a message of thousands of
+/// deltas keeps some kilobytes of them in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CutList {
+    start: (Position, Timestamp),
+    bytes: Vec<u8>,
+    last: Option<DeltaCut>,
+}
+
+impl CutList {
+    /// No cuts, of a message that started at `start`.
+    pub fn new(start: (Position, Timestamp)) -> Self {
+        Self {
+            start,
+            bytes: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// The stored cuts of a message; see [`DeltaCut::read_all`].
+    pub fn read(start: (Position, Timestamp), bytes: &[u8]) -> Self {
+        let mut cuts = Self::new(start);
+        cuts.extend(DeltaCut::read_all(start, bytes));
+        cuts
+    }
+
+    pub fn push(&mut self, cut: DeltaCut) {
+        cut.write(self.start, &mut self.bytes);
+        self.last = Some(cut);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = DeltaCut> + '_ {
+        let mut bytes = self.bytes.as_slice();
+        std::iter::from_fn(move || DeltaCut::read(self.start, &mut bytes))
+    }
+
+    pub fn last(&self) -> Option<&DeltaCut> {
+        self.last.as_ref()
+    }
+
+    /// The compact form of all cuts.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Extend<DeltaCut> for CutList {
+    fn extend<I: IntoIterator<Item = DeltaCut>>(&mut self, cuts: I) {
+        cuts.into_iter().for_each(|cut| self.push(cut));
+    }
+}
+
 fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -135,6 +187,9 @@ mod tests {
             cut.write(start, &mut bytes);
             cut.write(start, &mut bytes);
             prop_assert_eq!(DeltaCut::read_all(start, &bytes), vec![cut, cut]);
+            let list = CutList::read(start, &bytes);
+            prop_assert_eq!(list.iter().collect::<Vec<_>>(), vec![cut, cut]);
+            prop_assert_eq!((list.bytes(), list.last()), (&bytes[..], Some(&cut)));
         }
 
         #[test]

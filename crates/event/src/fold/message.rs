@@ -6,7 +6,7 @@ use crate::body::stream::MessageComplete;
 use crate::body::{Body, family};
 use crate::clock::Timestamp;
 use crate::content::{ContentBlock, StopReason, TokenUsage};
-use crate::fold::cut::{CutKind, DeltaCut};
+use crate::fold::cut::{CutKind, CutList, DeltaCut};
 use crate::fold::input::parse_input;
 use crate::id::{MessageId, SessionId, ToolUseId, TurnId, UpstreamId};
 use crate::json_object::JsonObject;
@@ -51,7 +51,7 @@ pub struct MessageFold {
     /// The blocks, by index.
     pub blocks: Vec<BlockFold>,
     /// The [`DeltaCut`]s of the message, in order.
-    pub cuts: Vec<DeltaCut>,
+    pub cuts: CutList,
     /// The position, time, stop reason and usage of its end.
     pub completed: Option<(Position, Timestamp, StopReason, TokenUsage)>,
 }
@@ -77,7 +77,7 @@ impl MessageFold {
             started,
             started_at,
             blocks: Vec::new(),
-            cuts: Vec::new(),
+            cuts: CutList::new((started, started_at)),
             completed: None,
         }
     }
@@ -288,17 +288,9 @@ impl MessageFold {
             usage: end.usage,
             started: self.started,
             started_at: self.started_at,
-            cuts: self.encode_cuts(0),
+            cuts: self.cuts.bytes().to_vec(),
             inputs: self.inputs(),
         }
-    }
-
-    pub(super) fn encode_cuts(&self, from: usize) -> Vec<u8> {
-        let mut out = Vec::with_capacity((self.cuts.len() - from) * 8);
-        for cut in &self.cuts[from..] {
-            cut.write((self.started, self.started_at), &mut out);
-        }
-        out
     }
 
     fn inputs(&self) -> Vec<(u32, String)> {
@@ -349,7 +341,7 @@ impl MessageFold {
             started: stored.started,
             started_at: message.created_at,
             blocks: blocks.collect(),
-            cuts: DeltaCut::read_all((stored.started, message.created_at), &stored.cuts),
+            cuts: CutList::read((stored.started, message.created_at), &stored.cuts),
             completed: Some((
                 done,
                 done_at,

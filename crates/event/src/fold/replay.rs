@@ -114,13 +114,13 @@ fn deltas(
             *end = cut.end as usize;
             continue;
         }
-        let mut last = *cut;
+        let mut last = cut;
         let from = *end;
         let fits = |next: &DeltaCut| (next.end as usize).saturating_sub(from) <= JOINED_BYTES_MAX;
         while let Some(next) =
             cuts.next_if(|next| joins(&last, next) && inside(next.at) && fits(next))
         {
-            last = *next;
+            last = next;
         }
         *end = last.end as usize;
         if let Some(body) = delta(message, &last, from) {

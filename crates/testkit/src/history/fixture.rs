@@ -8,7 +8,7 @@ use serde_json::json;
 use turnwire_event::body::{feedback, llm, route, session, stream, tool, turn};
 use turnwire_event::code::{CallPurpose, ErrorCode, ToolType, TurnKind, TurnStatus};
 use turnwire_event::content::{content_json, sha256_hex};
-use turnwire_event::fold::{CloseCause, OpenTurn, closing};
+use turnwire_event::fold::{CloseCause, CutList, OpenTurn, closing};
 use turnwire_event::{
     Actor, Body, CallId, ContentBlock, EpisodeId, Epoch, Event, MessageId, Position, Role, Seq,
     SessionId, StopReason, Sub, Timestamp, TokenUsage, ToolUseId, TurnId, Ulid,
@@ -327,7 +327,9 @@ impl SessionFixture {
         let lost: Vec<Position> = self.events.iter().rev().take(2).map(|e| e.id).collect();
         self.lost.extend(&lost);
         if let Some(fold) = self.open.as_mut().and_then(|open| open.message.as_mut()) {
-            fold.cuts.retain(|cut| !lost.contains(&cut.at));
+            let mut kept = CutList::new((fold.started, fold.started_at));
+            kept.extend(fold.cuts.iter().filter(|cut| !lost.contains(&cut.at)));
+            fold.cuts = kept;
             let stored_len = fold.cuts.last().map_or(0, |cut| cut.end as usize);
             for block in &mut fold.blocks {
                 if let turnwire_event::fold::message::BlockFold::Text(text) = block {

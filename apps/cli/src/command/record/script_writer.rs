@@ -162,7 +162,7 @@ impl<'s> ScriptedReply<'s> {
     fn new(stored: &'s StoredMessage) -> Self {
         let fold = MessageFold::from_stored(stored);
         let (cuts, blocks) = fold
-            .map(|fold| (fold.cuts, fold.blocks))
+            .map(|fold| (fold.cuts.iter().collect(), fold.blocks))
             .unwrap_or_default();
         Self {
             stored,

@@ -172,7 +172,8 @@ fn deltas_build_the_blocks_of_their_message() {
             block,
             end,
         });
-    assert_eq!(fold.cuts, expected.collect::<Vec<_>>());
+    let cuts: Vec<_> = fold.cuts.iter().collect();
+    assert_eq!(cuts, expected.collect::<Vec<_>>());
 }
 
 #[test]
