@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_stopped_usage.sql"),
     include_str!("migrations/0012_closed.sql"),
     include_str!("migrations/0013_response.sql"),
+    include_str!("migrations/0014_message_part.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

@@ -274,8 +274,10 @@ impl MessageRecords for SqliteStore {
     }
 
     fn message_checkpoints(&self, turn: TurnId) -> Result<Vec<MessagePart>, ReadError> {
+        let of_turn =
+            "WHERE sid = (SELECT sid FROM turn WHERE id = ?1) AND turn = ?1 ORDER BY part";
         self.readers
-            .with(|c| MessagePart::all(c, "WHERE turn = ?1 ORDER BY part", [turn.to_string()]))
+            .with(|c| MessagePart::all(c, of_turn, [turn.to_string()]))
     }
 }
 

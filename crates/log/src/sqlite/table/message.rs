@@ -100,8 +100,8 @@ pub(crate) fn finish(
             kept_column(&m.provider_state)
         ],
     )?;
-    let parts = "DELETE FROM message_part WHERE message = ?1";
-    execute(tx, parts, [m.id.to_string()]).map(drop)
+    let parts = "DELETE FROM message_part WHERE sid = ?1 AND turn = ?2 AND message = ?3";
+    execute(tx, parts, params![sid, turn.to_string(), m.id.to_string()]).map(drop)
 }
 
 /// Writes a checkpoint of a message that streams.

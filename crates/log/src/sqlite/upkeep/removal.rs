@@ -104,7 +104,7 @@ const SESSION_TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "message_part",
-        key: "message, part",
+        key: "sid, turn, message, part",
         bytes: "octet_length(blocks) + octet_length(cuts)",
         of_session: OF_SESSION,
     },
