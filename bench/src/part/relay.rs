@@ -95,6 +95,7 @@ impl Path {
         let env = [
             ("TURNWIRE_STORE_DURABILITY", "full"),
             ("TURNWIRE_STREAM_CHAT_STREAMS_MAX", CHAT_STREAMS_MAX),
+            ("TURNWIRE_TURN_RUNNING_MAX_PER_OWNER", CHAT_STREAMS_MAX),
             ("TURNWIRE_STREAM_RING_EVENTS", RING_EVENTS),
         ];
         let mut command = bench.turnwire_command("relay", &dir, &env);

@@ -234,6 +234,8 @@ impl UpstreamCall {
         if Instant::now() >= self.idle_deadline {
             return Err(UpstreamFault::Idle);
         }
+        // An empty piece keeps the whole buffer, and the connection would take a new one for each read.
+        self.chunk = Bytes::new();
         match timeout_at(self.idle_deadline, self.body.next()).await {
             Err(_) => Err(UpstreamFault::Idle),
             Ok(None) => {
