@@ -83,8 +83,8 @@ runner = Runner(
 )
 
 
-def translate(event: Event) -> Iterator[dict]:
-    """What Turnwire reads of an event of ADK."""
+def translate(event: Event, is_streamed: bool) -> Iterator[dict]:
+    """What Turnwire reads of an event of ADK; is_streamed if parts of its message came before."""
     for call in event.get_function_calls():
         yield {"type": "tool_call_start", "id": call.id, "name": call.name}
         if call.name in STATUSES:
@@ -93,8 +93,8 @@ def translate(event: Event) -> Iterator[dict]:
         # The result of a tool render_* is shown to the user.
         yield {"type": "tool_result", "id": done.id, "content": done.response}
         yield {"type": "tool_call_end", "id": done.id}
-    # The last event of a message repeats its parts.
-    if event.partial and event.content:
+    # The last event of a streamed message repeats its parts.
+    if event.content and (event.partial or not is_streamed):
         for part in event.content.parts or []:
             if part.text:
                 yield {"type": "thinking" if part.thought else "text", "content": part.text}
@@ -116,6 +116,7 @@ async def stream(turn: dict) -> AsyncIterator[str]:
     yield sse({"type": "response_id", "response_id": f"run-{uuid.uuid4().hex}"})
     parts = [types.Part(text=block["text"]) for block in turn["content"] if block["type"] == "text"]
     total = {"input_tokens": 0, "output_tokens": 0}
+    is_streamed = False
     try:
         events = runner.run_async(
             user_id=turn["principal"],
@@ -127,8 +128,9 @@ async def stream(turn: dict) -> AsyncIterator[str]:
             if event.error_code:
                 raise RuntimeError(f"{event.error_code}: {event.error_message}")
             usage(event, total)
-            for out in translate(event):
+            for out in translate(event, is_streamed):
                 yield sse(out)
+            is_streamed = bool(event.partial)
     except asyncio.CancelledError:
         # The user pressed stop: Turnwire closed the connection, and the agent ends where it is.
         log.info("stopped turn %s", turn["turn_id"])

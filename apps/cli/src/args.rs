@@ -13,7 +13,9 @@ mod usage;
 mod maintenance;
 
 pub(crate) use approve::ApproveArgs;
-pub(crate) use chat::{ChatArgs, CompletionsArgs, ManArgs, ReplayArgs, ReplayWire, SessionChoice};
+pub(crate) use chat::{
+    ChatArgs, CompletionsArgs, ManArgs, ReplayArgs, ReplayWire, SessionChoice, TurnName,
+};
 pub(crate) use maintenance::{CompactArgs, ConfirmArgs, RetentionArgs, RetentionCommand};
 pub(crate) use pack::{CheckArgs, InitArgs};
 pub(crate) use regression::{RecordArgs, RerunArgs};
@@ -366,5 +368,12 @@ mod tests {
         assert!(turn.is_ok());
         assert_eq!(turn_id("resp_00000000000000000000000002"), turn);
         assert!(turn_id("two").is_err());
+        assert_eq!(
+            "resp_00000000000000000000000002".parse(),
+            turn.map(TurnName::Turn).map_err(|_| "")
+        );
+        let given = "chatcmpl-7".parse();
+        assert!(matches!(given, Ok(TurnName::Upstream(_))), "{given:?}");
+        assert!("no name".parse::<TurnName>().is_err());
     }
 }

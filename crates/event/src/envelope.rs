@@ -206,7 +206,7 @@ struct RawEvent<'a> {
     session_id: SessionId,
     turn_id: Option<TurnId>,
     #[serde(borrow, default)]
-    response_id: Option<Cow<'a, str>>,
+    response_id: Option<Text<'a>>,
     actor: Actor,
     timestamp: Timestamp,
     #[serde(default)]
@@ -219,6 +219,19 @@ struct RawEvent<'a> {
     payload: &'a RawValue,
 }
 
+/// A text that is copied only if it has escapes; serde copies one that stands in an `Option`.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The response id of an event, if it is not the turn's own, which nearly all events have.
+fn given_id(text: &str, turn: Option<TurnId>) -> Option<UpstreamId> {
+    let own = text.strip_prefix(ResponseId::PREFIX).map(str::as_bytes);
+    match turn {
+        Some(turn) if own == Some(&turn.0.text()[..]) => None,
+        _ => text.parse().ok(),
+    }
+}
+
 impl Event {
     /// Parses an event from the bytes that [`EventEnvelope::write`] produced.
     pub fn read(bytes: &[u8]) -> Result<Self, EventParseError> {
@@ -229,8 +242,7 @@ impl Event {
             id: raw.id,
             session_id: raw.session_id,
             turn_id: raw.turn_id,
-            // The turn's own id is not one that an upstream can give.
-            response_id: raw.response_id.and_then(|id| id.parse().ok()),
+            response_id: (raw.response_id).and_then(|id| given_id(&id.0, raw.turn_id)),
             actor: raw.actor,
             timestamp: raw.timestamp,
             trace: raw.trace,

@@ -191,6 +191,11 @@ impl Sequencer {
         self.state.lock().set_response_id(turn, id);
     }
 
+    /// The id that an upstream gave to the response of an open turn, or of the turn that ended last.
+    pub fn response_id(&self, turn: TurnId) -> Option<UpstreamId> {
+        self.state.lock().response_id(turn).cloned()
+    }
+
     /// Hands over events, all or none, in order. Returns the position and time of each.
     pub fn emit(
         self: &Arc<Self>,

@@ -155,8 +155,8 @@ pub(crate) const fn release_before(kind: EventType) -> ReleaseBefore {
 
 /// The policy that an override yields, or `None` if overrides of the type are not allowed.
 ///
-/// The start and the end of sessions and turns, failures and reasoning are always shown, and internal
-/// types never. Only a status has a text to transform; only statuses and text can be batched.
+/// The start and the end of sessions and turns, failures and reasoning are always shown (the route has
+/// the first frames of a relayed turn), and internal types never. Only a status has a text to transform; only statuses and text can be batched.
 pub(crate) const fn override_policy(kind: EventType, wanted: RenderPolicy) -> Option<RenderPolicy> {
     use EventType as T;
     use RenderPolicy as P;
@@ -168,6 +168,7 @@ pub(crate) const fn override_policy(kind: EventType, wanted: RenderPolicy) -> Op
             | T::TurnCompleted
             | T::TurnCancelRequested
             | T::TurnCancelled
+            | T::RouteDecided
             | T::ErrorReported
             | T::ThinkingDelta
             | T::SupportNoted,

@@ -1,7 +1,7 @@
 //! The chat wire (S1): server-sent events, one stream per turn, versions 0.5 and 0.4.
 //!
 //! ```text
-//! event ──project──▶ 0, 1 or 2 frames, each a block: `id`, `event` and `data` lines, blank line
+//! event ──project──▶ 0 to 4 frames, each a block: `id`, `event` and `data` lines, blank line
 //! terminal event ──project──▶ its frames, then `data: [DONE]`
 //! event and Last-Event-ID ──project_after──▶ the frames of the event that the client does not have
 //! ```
@@ -28,7 +28,7 @@ pub use frame_kind::{FrameKind, FrameKinds};
 pub use project::{project, project_after};
 pub use version::{InvalidVersion, WireVersion};
 
-use turnwire_event::{ResponseId, Timestamp};
+use turnwire_event::{Timestamp, TurnResponseId};
 
 /// The `content-type` of a stream (S1-013).
 pub const MEDIA_TYPE: &str = "text/event-stream";
@@ -46,7 +46,7 @@ pub const SENTINEL: &[u8] = b"data: [DONE]\n\n";
 /// and has no id, so a client that resumes gets the same frame again.
 pub fn write_stream_error(
     version: WireVersion,
-    response_id: ResponseId,
+    response_id: &TurnResponseId,
     at: Timestamp,
     out: &mut Vec<u8>,
 ) -> FrameKinds {

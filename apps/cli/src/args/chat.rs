@@ -1,13 +1,14 @@
 //! The arguments of `chat`, `replay`, `completions` and `man`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use clap_complete::Shell;
-use turnwire_event::{SessionId, TurnId};
+use turnwire_event::{SessionId, TurnId, UpstreamId};
 use turnwire_wire::pc3::WireVersion;
 
-use super::{ClientArgs, turn_id};
+use super::ClientArgs;
 
 const CHAT_HELP: &str = "\
 Every line of standard input is one turn; the answer goes to standard output, everything else to
@@ -97,11 +98,28 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "VERSION")]
     pub(crate) version: Option<WireVersion>,
     /// Only this turn (a turn id or a response id)
-    #[arg(long, value_name = "ID", value_parser = turn_id)]
-    pub(crate) turn: Option<TurnId>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) turn: Option<TurnName>,
     /// The data folder [default: $TURNWIRE_HOME, else ~/.turnwire]
     #[arg(long, value_name = "DIR", visible_alias = "data")]
     pub(crate) home: Option<PathBuf>,
+}
+
+/// What names a turn: its id, its own response id, or the one that an upstream gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TurnName {
+    Turn(TurnId),
+    Upstream(UpstreamId),
+}
+
+impl FromStr for TurnName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let turn = TurnId::named(text).map(Self::Turn);
+        let name = turn.or_else(|_| text.parse().map(Self::Upstream));
+        name.map_err(|_| "expected a turn id (01J…) or a response id (resp_01J…)")
+    }
 }
 
 /// The wire whose bytes `turnwire replay` prints.

@@ -16,7 +16,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use anyhow::{Context as _, Result, bail, ensure};
 use turnwire_event::SessionId;
 
-use crate::args::{ReplayArgs, ReplayWire};
+use crate::args::{ReplayArgs, ReplayWire, TurnName};
 use crate::command::settings;
 use crate::connect;
 use crate::terminal::output::unless_closed;
@@ -37,22 +37,37 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
 }
 
 fn replay(args: &ReplayArgs, out: &mut impl Write) -> Result<()> {
-    let mut projection = WireProjection::new(args);
     let name = args.source.as_str();
-    if let Ok(session) = name.parse::<SessionId>() {
+    let (turn, projection) = if let Ok(session) = name.parse::<SessionId>() {
         let dir = settings::home(args.home.clone())?;
         let store = connect::folder(&dir)?;
-        folder::replay(&store, session, args.turn, &mut projection, out)
-            .with_context(|| format!("reading {session} of {}", dir.display()))?;
-    } else if name == "-" {
-        file::replay("<stdin>", &mut io::stdin().lock(), &mut projection, out)?;
+        let about = || format!("reading {session} of {}", dir.display());
+        let turn = args.turn.as_ref();
+        let turn = turn.map(|turn| folder::find_turn(&store, session, turn));
+        let turn = turn.transpose().with_context(about)?;
+        let mut projection = WireProjection::new(args, turn);
+        folder::replay(&store, session, turn, &mut projection, out).with_context(about)?;
+        (turn, projection)
     } else {
-        let file = std::fs::File::open(name).with_context(|| {
-            format!("{name} is neither a session id (sess_…) nor a file that can be read")
-        })?;
-        file::replay(name, &mut BufReader::new(file), &mut projection, out)?;
-    }
-    if let Some(turn) = args.turn.filter(|_| !projection.has_events) {
+        let turn = match &args.turn {
+            None => None,
+            Some(TurnName::Turn(turn)) => Some(*turn),
+            Some(TurnName::Upstream(id)) => {
+                bail!("{id} is not a turn id: a turn of a file is named by that (01J…)")
+            }
+        };
+        let mut projection = WireProjection::new(args, turn);
+        if name == "-" {
+            file::replay("<stdin>", &mut io::stdin().lock(), &mut projection, out)?;
+        } else {
+            let file = std::fs::File::open(name).with_context(|| {
+                format!("{name} is neither a session id (sess_…) nor a file that can be read")
+            })?;
+            file::replay(name, &mut BufReader::new(file), &mut projection, out)?;
+        }
+        (turn, projection)
+    };
+    if let Some(turn) = turn.filter(|_| !projection.has_events) {
         bail!("there is no turn {turn} in {name}");
     }
     if let Some(warning) = projection.warning() {

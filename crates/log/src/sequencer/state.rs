@@ -34,6 +34,8 @@ pub(crate) struct SequencerState {
     turns: HashMap<TurnId, OpenTurnState>,
     /// The ids that upstreams gave to the responses of open turns.
     response_ids: HashMap<TurnId, UpstreamId>,
+    /// That of the turn that ended last, which clients may still read.
+    last_response: Option<(TurnId, UpstreamId)>,
     pub(crate) committed: Seq,
     /// The last seq the writer has taken.
     taken: Seq,
@@ -61,6 +63,7 @@ impl SequencerState {
             time_text: tail.time.to_string(),
             turns: HashMap::new(),
             response_ids: HashMap::new(),
+            last_response: None,
             committed: tail.seq,
             taken: tail.seq,
             batches_taken: 0,
@@ -101,6 +104,13 @@ impl SequencerState {
     /// From now on the events of an open turn have the response id that its upstream gave.
     pub(crate) fn set_response_id(&mut self, turn: TurnId, id: UpstreamId) {
         self.response_ids.insert(turn, id);
+    }
+
+    /// The id that an upstream gave to the response of an open turn, or of the last one.
+    pub(crate) fn response_id(&self, turn: TurnId) -> Option<&UpstreamId> {
+        let last = self.last_response.as_ref();
+        let last = last.filter(|(ended, _)| *ended == turn);
+        (self.response_ids.get(&turn)).or(last.map(|(_, given)| given))
     }
 
     pub(crate) fn last(&self) -> Position {
@@ -158,7 +168,11 @@ impl SequencerState {
             EventType::TurnCancelRequested => self.open_turn(turn, true),
             kind if kind.is_terminal() => {
                 self.turns.remove(&turn);
-                return self.response_ids.remove(&turn);
+                let given = self.response_ids.remove(&turn);
+                if let Some(given) = &given {
+                    self.last_response = Some((turn, given.clone()));
+                }
+                return given;
             }
             _ => {}
         }

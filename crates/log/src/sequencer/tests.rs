@@ -370,6 +370,10 @@ fn events_have_the_response_id_of_their_route_until_the_terminal() {
     let given = || "resp_abc".to_owned();
     let expected = [own(TURN), given(), given(), own(other), given()];
     assert_eq!(*harness.sink.response_ids.lock(), expected);
+    // Streams of the ended turn may still have to be closed with an error of that id.
+    let given = harness.sequencer.response_id(TURN);
+    assert_eq!(given.as_ref().map(UpstreamId::as_str), Some("resp_abc"));
+    assert_eq!(harness.sequencer.response_id(other), None);
 }
 
 // S1-119, I-01

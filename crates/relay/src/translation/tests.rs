@@ -169,7 +169,21 @@ fn text_of_a_sub_agent_is_collected_and_bounded() {
 // law 9
 #[test]
 fn data_of_another_principal_is_not_shown() {
-    for (principal, shown) in [("me", 2), ("you", 0)] {
+    let envelope = |principal: &str| {
+        json!({
+            "enricher_id": "offer_search", "principal": principal, "status": "ok",
+            "payload": {"items": [{"id": "OFF_1"}]},
+        })
+    };
+    let bare = |principal: Value| json!({"principal": principal, "items": [{"id": "OFF_1"}]});
+    for (content, shown) in [
+        (envelope("me"), 2),
+        (envelope("you"), 0),
+        (bare("me".into()), 2),
+        (bare("you".into()), 0),
+        // What is owed of a loan.
+        (bare(120_000.into()), 2),
+    ] {
         let mut translation = Translation::streaming(ids(), "relay:a", "me");
         applied(
             &mut translation,
@@ -179,10 +193,7 @@ fn data_of_another_principal_is_not_shown() {
                 tool_type: ToolType::Render,
             },
         );
-        let content = json!({
-            "enricher_id": "offer_search", "principal": principal, "status": "ok",
-            "payload": {"items": [{"id": "OFF_1"}]},
-        });
+        let about = content.to_string();
         let emissions = applied(
             &mut translation,
             InnerEvent::ToolResult {
@@ -190,7 +201,7 @@ fn data_of_another_principal_is_not_shown() {
                 content,
             },
         );
-        assert_eq!(emissions.len(), shown, "{principal}");
+        assert_eq!(emissions.len(), shown, "{about}");
         let told = format!("{emissions:?}");
         assert!(
             !told.contains("offer_search"),
@@ -215,20 +226,23 @@ fn result_is_shown_before_and_after_the_end_of_its_tool() {
         id: "c1".into(),
         is_error: false,
     };
-    for events in [[start(), result(), end()], [start(), end(), result()]] {
+    use EventType::{ComponentRendered, ToolCalled, ToolCompleted};
+    for (events, expected) in [
+        (
+            [start(), result(), end()],
+            [ToolCalled, ComponentRendered, ToolCompleted],
+        ),
+        (
+            [start(), end(), result()],
+            [ToolCalled, ToolCompleted, ComponentRendered],
+        ),
+    ] {
         let mut translation = Translation::streaming(ids(), "relay:a", "me");
         let emissions: Emissions = events
             .into_iter()
             .flat_map(|event| applied(&mut translation, event))
             .collect();
-        let mut kinds = kinds(&emissions);
-        kinds.sort();
-        let expected = [
-            EventType::ToolCalled,
-            EventType::ToolCompleted,
-            EventType::ComponentRendered,
-        ];
-        assert_eq!(kinds, expected);
+        assert_eq!(kinds(&emissions), expected);
         assert!(applied(&mut translation, result()).is_empty(), "shown once");
     }
 }

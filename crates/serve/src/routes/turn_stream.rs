@@ -68,6 +68,7 @@ pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
         let live = attendance.live().clone();
         let request = TurnRequest {
             turn: accepted.turn_id,
+            response_id: None,
             start: accepted.position,
             client_cursor: None,
             submitted_at: Some(submitted_at),
@@ -183,6 +184,7 @@ async fn open<F: TurnFormat<Framing = EventStream<TcpStream>>>(
     };
     let request = TurnRequest {
         turn: row.id,
+        response_id: row.response_id,
         start: turn::position_before(row.started),
         client_cursor,
         submitted_at: None,

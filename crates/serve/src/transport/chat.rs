@@ -1,7 +1,7 @@
 //! The chat wire (pc3) as server-sent events: the blocks of [`turnwire_wire::pc3`] are its frames.
 
 use tokio::net::TcpStream;
-use turnwire_event::{Clock as _, Event, EventType, TurnId, metric};
+use turnwire_event::{Clock as _, Event, EventType, TurnResponseId, metric};
 use turnwire_hub::RingEntry;
 use turnwire_session::SystemClock;
 use turnwire_wire::pc3::{self, FrameCursor, FrameKind, WireVersion};
@@ -57,8 +57,8 @@ impl TurnFormat for ChatFormat {
         kinds.bits()
     }
 
-    fn write_stream_error(self, turn: TurnId, out: &mut Vec<u8>) -> u32 {
-        pc3::write_stream_error(self.0, turn.into(), SystemClock.now(), out).bits()
+    fn write_stream_error(self, response: &TurnResponseId, out: &mut Vec<u8>) -> u32 {
+        pc3::write_stream_error(self.0, response, SystemClock.now(), out).bits()
     }
 
     fn skip_frames(frames: &[u8], skip: usize) -> usize {

@@ -16,7 +16,7 @@ use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 use turnwire_event::metric::TurnDimensions;
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Event, EventType, Position, Seq, Sub, TurnId};
+use turnwire_event::{Event, EventType, Position, Seq, Sub, TurnId, TurnResponseId, UpstreamId};
 use turnwire_hub::RingEntry;
 use turnwire_session::{LiveSession, ReplayError, StreamGuard};
 use turnwire_wire::pc3::FrameCursor;
@@ -66,7 +66,7 @@ pub(crate) trait TurnFormat: FrameFormat<Tally = KindTally> + Sync {
 
     /// Appends the error that ends a stream before the end of its turn. Returns the packed kinds,
     /// as [`write_frames`](Self::write_frames) does.
-    fn write_stream_error(self, turn: TurnId, out: &mut Vec<u8>) -> u32;
+    fn write_stream_error(self, response: &TurnResponseId, out: &mut Vec<u8>) -> u32;
 
     /// The byte offset in `frames` after the first `skip` frames.
     fn skip_frames(frames: &[u8], skip: usize) -> usize;
@@ -86,7 +86,11 @@ pub(crate) trait TurnFormat: FrameFormat<Tally = KindTally> + Sync {
     ) -> u64 {
         let begin = out.len();
         let packed_kinds = self.write_frames(event, client_cursor, out);
-        let emitter = EmitterLabels::global().label(event.sub_agent());
+        // Names come from elsewhere too: only those that have frames get a label.
+        let emitter = match packed_kinds {
+            0 => EmitterLabel::TURN,
+            _ => EmitterLabels::global().label(event.sub_agent()),
+        };
         frame_tag(packed_kinds, out.len() - begin, emitter)
     }
 
@@ -114,6 +118,8 @@ fn tally_partial<F: TurnFormat>(partial: &[u8]) -> KindTally {
 pub(crate) struct TurnRequest {
     /// A queued, running or ended turn.
     pub(crate) turn: TurnId,
+    /// The id that its upstream gave to the response, as far as it is stored.
+    pub(crate) response_id: Option<UpstreamId>,
     /// A position before every event of the turn.
     pub(crate) start: Position,
     /// The last frame that the client has.
@@ -156,6 +162,8 @@ pub(crate) struct TurnStream<F: TurnFormat> {
     live: Arc<LiveSession>,
     cursor: SessionCursor,
     selection: TurnSelection<F>,
+    /// The id that the turn's upstream gave, if the stream was opened with it.
+    response_id: Option<UpstreamId>,
     attendance: Option<StreamGuard>,
     counters: Arc<TurnCounters>,
     /// When the turn was submitted; `None` once the first frame is sent, and for a client that
@@ -197,6 +205,7 @@ impl<F: TurnFormat> TurnStream<F> {
         Ok(Self {
             cursor: SessionCursor::open(&live, since, &selection).await?,
             selection,
+            response_id: request.response_id,
             counters: streams.turn_counters.get::<F>(dimensions),
             streams,
             live,
@@ -340,7 +349,10 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
             let (mut frame, mut tally) = (Vec::new(), KindTally::default());
             let selection = &self.selection;
             let turn = selection.turn;
-            let packed_kinds = selection.format.write_stream_error(turn, &mut frame);
+            let given = self.response_id.clone();
+            let given = given.or_else(|| self.live.sequencer.response_id(turn));
+            let response = TurnResponseId::of(turn, given);
+            let packed_kinds = selection.format.write_stream_error(&response, &mut frame);
             tally.add(frame_tag(packed_kinds, frame.len(), EmitterLabel::TURN), 0);
             pending.push(frame.into(), tally);
         }

@@ -16,6 +16,7 @@ mod disconnect;
 mod history;
 mod policy;
 mod queue;
+mod response_claims;
 mod restart;
 mod message_scopes;
 mod write_path;

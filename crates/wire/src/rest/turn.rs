@@ -32,7 +32,7 @@ pub const LOCATION_CHARS_MAX: usize = 1_024;
 /// The longest reason of a cancel, in characters. It is stored in two events.
 pub const REASON_CHARS_MAX: usize = 1_024;
 
-/// A turn id or a response id, in schemas only.
+/// The name of a turn, in schemas only.
 #[cfg(feature = "schema")]
 pub(crate) struct TurnName;
 
@@ -44,9 +44,9 @@ impl JsonSchema for TurnName {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A turn id or a response id.",
+            "description": "A turn id, or a response id: `resp_` and the turn id, or the id that an upstream gave.",
             "type": "string",
-            "pattern": "^(resp_)?[0-7][0-9A-HJKMNP-TV-Z]{25}$",
+            "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$",
         })
     }
 }

@@ -101,6 +101,25 @@ async fn stop_is_posted_to_the_cancel_url_unless_the_answer_has_ended() {
     let fixture = fixture(pack(&upstream, &more)).await;
     let question = ChatSubmit::new("hi").session(fixture.session);
     whole(&fixture.api, "whole", &question).await;
+    // Nothing runs there that could be stopped.
+    for (status, head) in [
+        (429, ""),
+        (500, ""),
+        (200, "content-type: application/json\r\n"),
+    ] {
+        upstream.answer_next(vec![Step::response(status, head, "{}")]);
+        let (_, frames) = whole(&fixture.api, "refused", &question).await;
+        assert_eq!(frames.last().map(Block::event), Some("error"), "{status}");
+    }
+    let sentinel = vec![
+        Step::head(),
+        Step::event(&text("Hel")),
+        Step::done(),
+        Step::Stall,
+    ];
+    upstream.answer_next(sentinel);
+    let (_, frames) = whole(&fixture.api, "without an end", &question).await;
+    assert_eq!(frames.last().map(Block::event), Some("error"));
     upstream.answer_next(vec![Step::head(), Step::event(&text("Hel")), Step::Stall]);
     let mut stalled = say(&fixture.api, "stopped", &question).await;
     stalled.until("text").await.expect("a beginning");

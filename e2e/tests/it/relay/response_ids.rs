@@ -1,5 +1,6 @@
 //! The response id of an upstream: on every frame, as the name of its turn, and untrusted.
 
+use hyper::Method;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, events, say, until, whole, words};
 use turnwire_e2e::server_fixture::ServerFixture;
@@ -226,11 +227,16 @@ async fn id_that_comes_late_is_not_waited_for() {
     assert_eq!(answer.expect("an answer").status, 404);
     // More than is held back at once needs no waiting either.
     let long = "a".repeat(100_000);
-    let steps = stream(&[text(&long), response_id("resp_late"), completed()]);
-    let (_upstream, fixture) = relay(steps).await;
-    let (turn, frames) = said(&fixture, "long").await;
-    assert_eq!((response_of(&frames), words(&frames)), (own(turn), long));
-    fixture.check_history().await;
+    for said_before in [&[][..], &[text("x")]] {
+        let late = [text(&long), response_id("resp_late"), completed()];
+        let steps = stream(&[said_before, &late].concat());
+        let (_upstream, fixture) = relay(steps).await;
+        let (turn, frames) = said(&fixture, "long").await;
+        let expected = format!("{}{long}", "x".repeat(said_before.len()));
+        assert_eq!(response_of(&frames), own(turn));
+        assert!(words(&frames) == expected);
+        fixture.check_history().await;
+    }
 }
 
 // S1-034, S1-022
@@ -279,5 +285,36 @@ async fn turn_that_a_kill_cut_off_ends_under_the_id() {
         names[names.len() - 3..],
         ["tool_completed", "usage", "error"]
     );
+    // The end of the tool names the same one, though the server wrote it after it came up.
+    let tools = frames
+        .iter()
+        .filter(|frame| frame.event().starts_with("tool_"));
+    let tools: Vec<&Value> = tools.map(|frame| &frame.field("tool_call")["id"]).collect();
+    assert_eq!(tools, ["c1", "c1"]);
     fixture.check_history().await;
+}
+
+// S1-034
+#[tokio::test]
+async fn stream_of_a_deleted_session_ends_under_the_id() {
+    let steps = vec![
+        Step::head(),
+        Step::event(&response_id("resp_abc")),
+        Step::event(&text("Hel")),
+        Step::Stall,
+    ];
+    let (_upstream, fixture) = relay(steps).await;
+    let question = ChatSubmit::new("hi").session(fixture.session);
+    let mut stream = say(&fixture.api, "deleted", &question).await;
+    stream.until("text").await.expect("a beginning");
+    let path = format!("/sessions/{}", fixture.session);
+    let answer = fixture.api.send(Method::DELETE, &path, None).await;
+    assert_eq!(answer.expect("an answer").status, 204);
+    // The error belongs to no event: it has no id, which the reader reports.
+    let error = stream.read_to_end().await.expect_err("no id");
+    let error = format!("{error:?}").replace('\\', "");
+    assert!(
+        error.contains(r#""response_id":"resp_abc","error""#),
+        "{error}"
+    );
 }

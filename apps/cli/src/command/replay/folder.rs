@@ -9,10 +9,13 @@ use turnwire_event::fold::MessageFold;
 use turnwire_event::fold::replay::ReplayRange;
 use turnwire_event::{Event, Position, Seq, SessionId, TurnId};
 use turnwire_log::sqlite::SqliteStore;
-use turnwire_log::{LogTail, MessageRecords as _, ReadError, ReadLimits, TurnRecords as _};
+use turnwire_log::{
+    LogTail, MessageRecords as _, ReadError, ReadLimits, SessionRecords as _, TurnRecords as _,
+};
 use turnwire_session::read_chunk;
 
 use super::projection::WireProjection;
+use crate::args::TurnName;
 use crate::session_source::tail;
 
 /// The persisted events that are read at once.
@@ -79,6 +82,23 @@ pub(crate) fn replay(
     }
 }
 
+/// The turn that `name` names. The response id of an upstream is one of the session's owner.
+pub(crate) fn find_turn(
+    store: &SqliteStore,
+    session: SessionId,
+    name: &TurnName,
+) -> Result<TurnId> {
+    let id = match name {
+        TurnName::Turn(turn) => return Ok(*turn),
+        TurnName::Upstream(id) => id,
+    };
+    let row = store.session(session)?;
+    let owner = row.map(|row| row.owner);
+    let owner = owner.with_context(|| format!("there is no session {session}"))?;
+    let turn = store.turn_of_response(&owner, id)?;
+    turn.with_context(|| format!("there is no turn {id} in this session"))
+}
+
 /// The positions `(since, upto)` of the events to replay: those after `since`, up to and including
 /// `upto`. They are all stored events, or those of `turn`.
 fn replay_bounds(
@@ -90,8 +110,8 @@ fn replay_bounds(
 ) -> Result<(Position, Position)> {
     let since = Position::persisted(tail.epoch, tail.low);
     // The deltas of the message in flight are after the last persisted event.
-    let mut cuts = in_flight.iter().flat_map(|fold| fold.cuts.iter().rev());
-    let last_cut = cuts.find(|cut| cut.at.seq <= tail.seq);
+    let cuts = in_flight.iter().flat_map(|fold| fold.cuts.iter());
+    let last_cut = cuts.take_while(|cut| cut.at.seq <= tail.seq).last();
     let upto = last_cut.map_or(tail.position(), |cut| cut.at.max(tail.position()));
     let Some(id) = turn else {
         if tail.low > Seq(0) {

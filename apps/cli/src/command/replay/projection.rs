@@ -30,13 +30,13 @@ pub(crate) struct WireProjection {
 }
 
 impl WireProjection {
-    pub(crate) fn new(args: &ReplayArgs) -> Self {
+    pub(crate) fn new(args: &ReplayArgs, only_turn: Option<TurnId>) -> Self {
         Self {
             wire: args.wire,
             filter: EventFilter::full(),
             version: args.version,
             turn_versions: HashMap::new(),
-            only_turn: args.turn,
+            only_turn,
             has_events: false,
             streamed_messages: HashSet::new(),
             messages_without_deltas: 0,

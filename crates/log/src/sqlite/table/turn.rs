@@ -58,7 +58,8 @@ pub(crate) fn put_response_id(
     turn: TurnId,
     id: &UpstreamId,
 ) -> rusqlite::Result<()> {
-    let sql = "UPDATE turn SET response_id = ?2 WHERE id = ?1";
+    let sql = "UPDATE turn SET response_id = ?2, response_owner = \
+         (SELECT tenant || ' ' || principal FROM session s WHERE s.sid = turn.sid) WHERE id = ?1";
     execute(tx, sql, [turn.to_string(), id.to_string()]).map(drop)
 }
 
@@ -68,10 +69,11 @@ pub(crate) fn of_response(
     owner: &Owner,
     id: &UpstreamId,
 ) -> rusqlite::Result<Option<TurnId>> {
+    // A deleted session has no row any more, its turns may have theirs for a while.
     let sql = "SELECT t.id FROM turn t JOIN session s ON s.sid = t.sid \
-         WHERE t.response_id = ?1 AND s.tenant = ?2 AND s.principal = ?3";
-    let (tenant, principal) = (owner.tenant.to_string(), owner.principal.to_string());
-    let turn = query_value::<String>(c, sql, [id.to_string(), tenant, principal]).optional()?;
+         WHERE t.response_owner = ?1 AND t.response_id = ?2";
+    let owner = format!("{} {}", owner.tenant, owner.principal);
+    let turn = query_value::<String>(c, sql, [owner, id.to_string()]).optional()?;
     Ok(turn.and_then(|turn| turn.parse().ok()))
 }
 

@@ -11,6 +11,7 @@ use crate::pc3::MEDIA_TYPE;
 use crate::pc3::cursor::FRAME_ID_PATTERN;
 use crate::problem::Code;
 use crate::rest::chat::ChatRequest;
+use crate::rest::turn::TurnName;
 
 pub(super) fn tag() -> OperationTag {
     let chat_examples = json!({
@@ -51,7 +52,7 @@ pub(super) fn tag() -> OperationTag {
         .parameter(OperationParameter::path(
             "response_id",
             "The turn, by its response id.",
-            request_schema::<ResponseId>,
+            request_schema::<TurnName>,
         ))
         .parameter(OperationParameter::header(
             "Last-Event-ID",
@@ -99,7 +100,7 @@ fn stream(about: &'static str) -> SuccessResponse {
         .header("X-Session-Id", "The session of the turn.", session)
         .header(
             "X-Response-Id",
-            "The turn: `resp_` and its id, as in every frame.",
+            "The turn: `resp_` and its id, also where an upstream gave the `response_id` of the frames.",
             response,
         )
 }
