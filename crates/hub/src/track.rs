@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 use turnwire_event::{EventFilter, EventHead, EventType, TurnId, TypeSet};
 
 use crate::entry::RingEntry;
@@ -17,8 +18,8 @@ pub const TRACK_COUNT: usize = 4;
 /// wire that writes the tag reads it; see [`FrameRun::select_turn`].
 pub type ProjectFn<'a> = &'a dyn Fn(&RingEntry, &mut Vec<u8>) -> u64;
 
-/// What the allocator adds to the four buffers of a run.
-const RUN_BYTES: usize = 96;
+/// What the allocator adds to a buffer.
+const BUFFER_BYTES: usize = 24;
 
 /// Bytes of the events in one run: a run leaves the track as a whole, so a large one would keep the
 /// memory of evicted events.
@@ -33,15 +34,18 @@ const TERMINAL_TYPES: TypeSet = TypeSet::EMPTY
     .with(EventType::TurnCompleted)
     .with(EventType::TurnCancelled);
 
+/// A list with its one item inline: an event that comes alone, as most deltas do, is a run by itself.
+type RunList<T> = SmallVec<[T; 1]>;
+
 /// The frames of consecutive entries, projected together by [`FrameTrack::extend`].
 #[derive(Debug)]
 struct ProjectedRun {
     bytes: Bytes,
     /// The offset behind the frames of each entry.
-    ends: Vec<u32>,
-    heads: Vec<EventHead>,
+    ends: RunList<u32>,
+    heads: RunList<EventHead>,
     /// The tag that [`ProjectFn`] returned for each entry.
-    tags: Vec<u64>,
+    tags: RunList<u64>,
     /// The turn of all entries, or `None` if they differ or have no turn.
     turn: Option<TurnId>,
     types: TypeSet,
@@ -56,7 +60,11 @@ impl ProjectedRun {
     /// The memory of the run.
     fn weight(&self) -> usize {
         let per_event = size_of::<EventHead>() + size_of::<u64>() + size_of::<u32>();
-        size_of::<(u64, Self)>() + RUN_BYTES + self.bytes.len() + self.heads.len() * per_event
+        let lists = match self.heads.spilled() {
+            true => 3 * BUFFER_BYTES + self.heads.len() * per_event,
+            false => 0,
+        };
+        size_of::<(u64, Self)>() + BUFFER_BYTES + self.bytes.len() + lists
     }
 }
 
@@ -218,8 +226,8 @@ impl FrameTrack {
     fn push_run(&mut self, first: u64, entries: &[RingEntry], project: ProjectFn<'_>) {
         let size: usize = entries.iter().map(|entry| entry.bytes.len() + 48).sum();
         let mut bytes = Vec::with_capacity(size);
-        let mut ends = Vec::with_capacity(entries.len());
-        let mut tags = Vec::with_capacity(entries.len());
+        let mut ends = RunList::with_capacity(entries.len());
+        let mut tags = RunList::with_capacity(entries.len());
         for entry in entries {
             tags.push(project(entry, &mut bytes));
             ends.push(bytes.len() as u32);

@@ -2,15 +2,28 @@
 //! their kind. They are `Copy`, parse strictly, and their order means nothing.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
 pub(crate) const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+/// The value of each byte as a Crockford character; 255 for those that are none.
+const CROCKFORD_VALUES: [u8; 256] = {
+    let mut values = [u8::MAX; 256];
+    let mut at = 0;
+    while at < CROCKFORD.len() {
+        values[CROCKFORD[at] as usize] = at as u8;
+        at += 1;
+    }
+    values
+};
+
 /// The value of one upper-case Crockford character; lower case and look-alikes are refused so
 /// that an identifier has exactly one spelling.
 pub(crate) fn crockford_value(byte: u8) -> Option<u8> {
-    CROCKFORD.iter().position(|&c| c == byte).map(|at| at as u8)
+    let value = CROCKFORD_VALUES[usize::from(byte)];
+    (value != u8::MAX).then_some(value)
 }
 
 /// A text is not a valid identifier of the expected kind.
@@ -61,6 +74,29 @@ impl FromStr for Ulid {
     }
 }
 
+/// Reads a text and parses it, without a copy: an event has eight of them.
+pub(crate) fn parse_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: serde::Deserializer<'de>,
+{
+    struct TextVisitor<T>(PhantomData<T>);
+
+    impl<T: FromStr<Err: fmt::Display>> serde::de::Visitor<'_> for TextVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(TextVisitor(PhantomData))
+}
+
 /// Implements `Serialize` by `Display` and `Deserialize` by `FromStr`; and with a schema
 /// `JsonSchema`, by its name and its value.
 macro_rules! text_serde {
@@ -73,8 +109,7 @@ macro_rules! text_serde {
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
+                $crate::id::parse_text(deserializer)
             }
         }
     };
@@ -176,7 +211,8 @@ impl From<ResponseId> for TurnId {
 }
 
 /// The id that an upstream gave to its response or to a tool call: 1 to 128 characters of
-/// `A-Z a-z 0-9 . _ : -`, the first a letter or a digit, and never an id of this server.
+/// `A-Z a-z 0-9 . _ : -`, the first a letter or a digit, and none that names a turn, a response or a tool
+/// call of this server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpstreamId(Arc<str>);
 

@@ -148,10 +148,13 @@ fn weight_counts_frames_and_heads_until_they_are_trimmed() {
     let all = entries([ROUTE; 5]);
     assert_eq!(weight(&all, &long) - weight(&all, &frame), 5 * 1_000 - 15);
     let per_event = size_of::<EventHead>() + size_of::<u64>() + size_of::<u32>();
-    let of_one_event = weight(&all[..2], &long) - weight(&all[..1], &long);
+    let of_one_event = weight(&all[..3], &long) - weight(&all[..2], &long);
     assert_eq!(of_one_event, 1_000 + per_event);
-    let run = size_of::<(u64, ProjectedRun)>() + RUN_BYTES;
-    assert_eq!(weight(&all[..1], &long), run + 1_000 + per_event);
+    // An event alone is inline.
+    let run = size_of::<(u64, ProjectedRun)>() + BUFFER_BYTES;
+    assert_eq!(weight(&all[..1], &long), run + 1_000);
+    let two = run + 3 * BUFFER_BYTES + 2 * (1_000 + per_event);
+    assert_eq!(weight(&all[..2], &long), two);
     let [short, longer] = [1, 901].map(|bytes| entry(0, ROUTE, bytes).weight());
     assert_eq!(longer - short, 900);
     assert!(short > size_of::<RingEntry>());
