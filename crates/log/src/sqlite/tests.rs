@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use turnwire_event::content::content_json;
-use turnwire_event::row::{NewMessage, RowChange};
-use turnwire_event::{ContentBlock, MessageId, Position, Role, Seq, SessionId, TurnId, Ulid};
+use turnwire_event::row::{MessagePart, NewMessage, RowChange};
+use turnwire_event::{
+    ContentBlock, MessageId, Position, Role, Seq, SessionId, Timestamp, TurnId, Ulid,
+};
 
 use super::*;
 use crate::chain::ChainHash;
@@ -526,8 +528,37 @@ fn database_of_the_first_release_is_migrated_with_its_data() {
         message,
     )
     .expect("a message");
+    let streaming = MessageId(Ulid(9));
+    let part = |index: u32| MessagePart {
+        message_id: streaming,
+        turn_id: open,
+        model: "m:one".into(),
+        started: at(2),
+        started_at: Timestamp::from_millis(5),
+        index,
+        blocks: format!("blocks {index}"),
+        cuts: vec![index as u8, 7],
+    };
+    for part in [part(0), part(1)] {
+        raw.execute(
+            "INSERT INTO message_part VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8)",
+            rusqlite::params![
+                part.message_id.to_string(),
+                part.index,
+                part.turn_id.to_string(),
+                part.model,
+                part.started.to_string(),
+                part.started_at.as_millis(),
+                part.blocks,
+                part.cuts
+            ],
+        )
+        .expect("a part");
+    }
     drop(raw);
     let store = open_twice(dir.path());
+    let parts = store.message_checkpoints(open).expect("a read");
+    assert_eq!(parts, [part(0), part(1)]);
     let tail = at(2);
     let count = |view| {
         store

@@ -46,6 +46,8 @@ pub(super) struct ExpectedTurn {
     terminal: Option<FrameCursor>,
     /// True after the first text: later thinking is sent as `reasoning`.
     has_text: bool,
+    /// An agent elsewhere says itself what is reasoning before its text and what within it.
+    is_relayed: bool,
 }
 
 impl ExpectedTurn {
@@ -82,6 +84,7 @@ impl ExpectedTurn {
             swept: false,
             terminal: None,
             has_text: false,
+            is_relayed: false,
         }
     }
 
@@ -95,6 +98,7 @@ impl ExpectedTurn {
             Body::TurnStarted(started) => {
                 let bound = started.wire_version.as_deref().map(str::parse);
                 self.version = bound.and_then(Result::ok).unwrap_or_default();
+                self.is_relayed = started.relayed_to.is_some();
             }
             Body::LlmCallStarted(call) if own => self.calls.push(ExpectedCall {
                 id: call.call_id,
@@ -146,11 +150,20 @@ impl ExpectedTurn {
                 ContentBlock::Thinking { text, .. } => (TextKind::Thinking, text),
                 _ => continue,
             };
+            let kind = self.compared_kind(kind);
             self.has_text |= kind == TextKind::Text && !text.is_empty();
             append_run(&mut runs, kind, text);
         }
         if let Some(open) = self.calls.iter_mut().find(|open| open.id == call) {
             (open.ended, open.message, open.runs) = (Some(at), message, runs);
+        }
+    }
+
+    /// The kind by which text is compared: of a relayed turn, the log has one kind of reasoning.
+    pub(super) fn compared_kind(&self, kind: TextKind) -> TextKind {
+        match kind {
+            TextKind::Reasoning if self.is_relayed => TextKind::Thinking,
+            kind => kind,
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) fn check(
                     expected: "a frame of words".into(),
                 });
             }
-            text_chunk.map(|(kind, text)| (frame, kind, text))
+            text_chunk.map(|(kind, text)| (frame, expected.compared_kind(kind), text))
         })
         .collect();
     for (frame, ..) in &chunks {
