@@ -349,9 +349,9 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
             let (mut frame, mut tally) = (Vec::new(), KindTally::default());
             let selection = &self.selection;
             let turn = selection.turn;
-            let given = self.response_id.clone();
-            let given = given.or_else(|| self.live.sequencer.response_id(turn));
-            let response = TurnResponseId::of(turn, given);
+            let stored = self.response_id.clone();
+            let upstream_id = stored.or_else(|| self.live.sequencer.response_id(turn));
+            let response = TurnResponseId::of(turn, upstream_id);
             let packed_kinds = selection.format.write_stream_error(&response, &mut frame);
             tally.add(frame_tag(packed_kinds, frame.len(), EmitterLabel::TURN), 0);
             pending.push(frame.into(), tally);

@@ -10,7 +10,7 @@ use turnwire_testkit::chat::{Block, ChatSubmit};
 use turnwire_testkit::server::ServerOptions;
 use turnwire_testkit::upstream::{UpstreamStep as Step, stream};
 
-use super::{completed, relay, text};
+use super::{completed, relay, relay_with, text};
 
 /// What clients get for an answer, and the reason in the log.
 struct Expected {
@@ -290,6 +290,57 @@ async fn order_is_kept_over_ten_thousand_events() {
     let question = ChatSubmit::new("hi").session(fixture.session);
     let (_, frames) = whole(&fixture.api, "long", &question).await;
     assert_eq!(words(&frames), pieces.concat());
+    fixture.check_history().await;
+}
+
+// S1-116, D-75
+#[tokio::test]
+async fn burst_that_overtakes_the_ring_reaches_a_client_that_reads() {
+    let pieces: Vec<String> = (0..20_000).map(|n| format!("{n} ")).collect();
+    let events = pieces.iter().map(|piece| text(piece));
+    let burst: String = events.map(|event| format!("data: {event}\n\n")).collect();
+    let steps = vec![
+        Step::head(),
+        Step::Bytes(burst.into_bytes()),
+        Step::event(&completed()),
+    ];
+    for ring_events in [64, 4_096] {
+        let small_ring = |options: ServerOptions| options.set("stream", "ring_events", ring_events);
+        let (_upstream, fixture) = relay_with(steps.clone(), small_ring).await;
+        let question = ChatSubmit::new("hi").session(fixture.session);
+        for at_once in 0..4 {
+            let (_, frames) = whole(&fixture.api, &format!("burst {at_once}"), &question).await;
+            assert!(
+                words(&frames) == pieces.concat(),
+                "{ring_events}: {at_once}"
+            );
+            assert_eq!(frames.last().map(Block::event), Some("completed"));
+        }
+        fixture.check_history().await;
+    }
+}
+
+// reliability.md F13
+#[tokio::test]
+async fn answer_with_more_text_than_any_model_writes_fails() {
+    let piece = text(&"x".repeat(500));
+    let mut events = vec![piece; 5];
+    events.push(completed());
+    let bound = |options: ServerOptions| options.set("relay", "text_bytes_max", 2_000);
+    let (_upstream, fixture) = relay_with(stream(&events), bound).await;
+    let question = ChatSubmit::new("hi").session(fixture.session);
+    let (turn, frames) = whole(&fixture.api, "long", &question).await;
+    assert_eq!(words(&frames).len(), 2_000);
+    assert_eq!(
+        (frames.last().map(Block::event), code(&frames)),
+        (Some("error"), INTERNAL)
+    );
+    let row = fixture.api.turn(turn).await.expect("a turn");
+    assert_eq!(
+        row["terminal"]["payload"]["reason"], "upstream_malformed",
+        "{row}"
+    );
+    assert!(fixture.server.stderr().contains("cause=\"too_large\""));
     fixture.check_history().await;
 }
 

@@ -134,8 +134,11 @@ impl SessionStream {
         if let Ok(turn) = TurnId::named(turn) {
             return Ok(turn);
         }
-        let given = turn.parse().map_err(|_| CancelErrorCode::TurnNotFound)?;
-        let found = self.streams.canceller.turn_of_response(&live.owner, given);
+        let upstream_id = turn.parse().map_err(|_| CancelErrorCode::TurnNotFound)?;
+        let found = self
+            .streams
+            .canceller
+            .turn_of_response(&live.owner, upstream_id);
         match tokio::time::timeout(ANSWER_WAIT, found).await {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(Error::TurnNotFound)) => Err(CancelErrorCode::TurnNotFound),

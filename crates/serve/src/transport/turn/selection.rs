@@ -32,6 +32,12 @@ impl<F: TurnFormat> Selection for TurnSelection<F> {
         self.format
     }
 
+    /// A client whose socket is blocked is closed by its lag before this. One that reads catches up from
+    /// the store if a burst has overtaken it.
+    fn may_leave_ring(&self) -> bool {
+        true
+    }
+
     fn take(&mut self, run: FrameRun<'_>, mut put: impl FnMut(Bytes, F::Tally)) -> usize {
         if self.is_complete {
             return run.len();
