@@ -37,7 +37,7 @@ pub enum BenchRole {
     Provider(provider::Args),
     /// Hands bytes on, both ways, without a look at them.
     Proxy {
-        /// Where they go.
+        /// The server behind it.
         #[arg(long)]
         to: SocketAddr,
     },

@@ -85,7 +85,8 @@ runner = Runner(
 
 def translate(event: Event, is_streamed: bool) -> Iterator[dict]:
     """What Turnwire reads of an event of ADK; is_streamed if parts of its message came before."""
-    for call in event.get_function_calls():
+    # A streamed call comes once more when it is whole.
+    for call in [] if event.partial else event.get_function_calls():
         yield {"type": "tool_call_start", "id": call.id, "name": call.name}
         if call.name in STATUSES:
             yield {"event_type": STATUSES[call.name], "tool_id": call.id}

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId, TurnId};
 
@@ -188,10 +189,10 @@ pub(crate) struct SettingArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RelayArgs {
     /// URL of the agent that answers
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) upstream: String,
     /// The model or agent to ask for, if the upstream is a Chat Completions API
-    #[arg(long, value_name = "NAME", conflicts_with = "pack")]
+    #[arg(long, value_name = "NAME", conflicts_with = "pack", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) settings: SettingArgs,

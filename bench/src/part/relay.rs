@@ -21,9 +21,9 @@ const EVERY_US: u64 = 50_000;
 /// The time over which they begin, so that their frames do not come in chorus.
 const SPREAD_MS: u64 = 2_000;
 
-/// How long everyone speaks before that is looked at, and how long it is.
+/// How long the streams run before they are measured, and how long they are measured.
 const SETTLE_MS: u64 = 5_000;
-const LOOKED_AT_MS: u64 = 20_000;
+const MEASURED_MS: u64 = 20_000;
 
 /// Events that are kept in memory of each session: so few that they are all there before the memory
 /// is looked at, and do not grow while it is.
@@ -42,46 +42,46 @@ const BESIDE: &str = "a proxy that hands bytes on";
 
 /// What a run gave.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct RelayFigures {
     load: Outcome,
     /// The most that the rings of all sessions had.
     rings_kb: f64,
 }
 
 /// A reported figure: its name and its value.
-type Figure = (&'static str, fn(&Told) -> f64);
+type Figure = (&'static str, fn(&RelayFigures) -> f64);
 
 const FIGURES: [Figure; 5] = [
-    ("frames/s", |told| told.load.thirds[2].rate),
+    ("frames/s", |run| run.load.thirds[2].rate),
     ("CPU µs a frame", cpu_us),
-    ("delay p50, ms", |told| told.load.thirds[2].delay_us.0 / 1e3),
-    ("delay p95, ms", |told| told.load.thirds[2].delay_us.1 / 1e3),
-    ("delay p99, ms", |told| told.load.thirds[2].delay_us.2 / 1e3),
+    ("delay p50, ms", |run| run.load.thirds[2].delay_us.0 / 1e3),
+    ("delay p95, ms", |run| run.load.thirds[2].delay_us.1 / 1e3),
+    ("delay p99, ms", |run| run.load.thirds[2].delay_us.2 / 1e3),
 ];
 
-fn cpu_us(told: &Told) -> f64 {
-    told.load.span.server_cpu * 1e6 / told.load.words as f64
+fn cpu_us(run: &RelayFigures) -> f64 {
+    run.load.span.server_cpu * 1e6 / run.load.words as f64
 }
 
 /// Of a stream, without the newest events, which its ring keeps.
-fn stream_kb(told: &Told) -> f64 {
-    let grown = told.load.thirds[2].resident_kb - told.load.before_kb;
-    (grown - told.rings_kb) / STREAMS as f64
+fn stream_kb(run: &RelayFigures) -> f64 {
+    let grown = run.load.thirds[2].resident_kb - run.load.before_kb;
+    (grown - run.rings_kb) / STREAMS as f64
 }
 
 /// Milliseconds that the slowest hundredth of frames is later than what is usual behind the proxy.
-fn added_ms(turnwire: &Told, floor: &Told) -> f64 {
+fn added_ms(turnwire: &RelayFigures, floor: &RelayFigures) -> f64 {
     (turnwire.load.thirds[2].delay_us.2 - floor.load.thirds[2].delay_us.0) / 1e3
 }
 
 /// The agent, which speaks the inner vocabulary, and what stands before it.
-struct Path {
+struct RelayPath {
     front: ServerProcess,
     agent: ServerProcess,
     reads: &'static str,
 }
 
-impl Path {
+impl RelayPath {
     fn agent(bench: &BenchConfig, words: u64) -> io::Result<ServerProcess> {
         let (words, every) = (words.to_string(), EVERY_US.to_string());
         let mut command = bench.program.role(&["provider", "--inner"]);
@@ -119,7 +119,7 @@ impl Path {
     }
 
     /// Lets readers read to the end; every frame must come.
-    fn run(self, bench: &BenchConfig, words: u64) -> io::Result<Told> {
+    fn run(self, bench: &BenchConfig, words: u64) -> io::Result<RelayFigures> {
         let mut args = self.front.target();
         for (name, value) in [
             ("--reads", self.reads.to_owned()),
@@ -149,7 +149,7 @@ impl Path {
                 "frames were lost, or a turn did not end well",
             ));
         }
-        Ok(Told { load, rings_kb })
+        Ok(RelayFigures { load, rings_kb })
     }
 
     /// The most that the rings had until the readers are done; the proxy has none.
@@ -172,15 +172,15 @@ impl Path {
 /// Runs the part and returns its section of the report.
 pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     bench.say(&format!("relay, {STREAMS} streams"));
-    let words = (SPREAD_MS + bench.scaled(SETTLE_MS + LOOKED_AT_MS)) * 1_000 / EVERY_US;
+    let words = (SPREAD_MS + bench.scaled(SETTLE_MS + MEASURED_MS)) * 1_000 / EVERY_US;
     let mut pair = PairedResults::default();
     for _ in 0..bench.rounds {
         if bench.scope == BenchScope::Both {
-            let path = Path::turnwire(bench, words)?;
+            let path = RelayPath::turnwire(bench, words)?;
             pair.turnwire.push(path.run(bench, words)?);
         }
         pair.floor
-            .push(Path::proxy(bench, words)?.run(bench, words)?);
+            .push(RelayPath::proxy(bench, words)?.run(bench, words)?);
     }
     let mut section = ReportSection {
         title: "Relay: agents that run elsewhere",
@@ -199,7 +199,7 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
             1_000_000 / EVERY_US,
             SPREAD_MS / 1_000,
             SETTLE_MS / 1_000,
-            LOOKED_AT_MS / 1_000,
+            MEASURED_MS / 1_000,
         ),
         columns: vec![
             "figure",
@@ -217,7 +217,7 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     Ok(section)
 }
 
-fn tell(pair: &PairedResults<Told>, section: &mut ReportSection) {
+fn tell(pair: &PairedResults<RelayFigures>, section: &mut ReportSection) {
     let name = |what: &str| format!("{STREAMS} streams: {what}");
     for (what, figure) in FIGURES {
         section.rows.push(row(&name(what), pair, BESIDE, figure));

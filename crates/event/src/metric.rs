@@ -136,7 +136,7 @@ metrics! {
     STATUS_EVENT_UNREGISTERED_ID_TOTAL = "turnwire_status_event_unregistered_id_total", "status_event.unregistered_id", "Statuses withheld because their id is not registered, or not for their emitter";
     RELAY_FAULTS_TOTAL = "turnwire_relay_faults_total", "relay.faults_total", "Calls of upstreams without a whole answer, by cause";
     RELAY_UNKNOWN_EVENTS_TOTAL = "turnwire_relay_unknown_events_total", "relay.unknown_events_total", "Events of upstreams that were left out because their type is unknown";
-    RELAY_RESPONSE_IDS_REPLACED_TOTAL = "turnwire_relay_response_ids_replaced_total", "relay.response_ids_replaced_total", "Response ids of upstreams that were malformed or in use, and replaced by the turn's own";
+    RELAY_RESPONSE_IDS_REPLACED_TOTAL = "turnwire_relay_response_ids_replaced_total", "relay.response_ids_replaced_total", "Response ids of upstreams that were malformed, in use, late or could not be looked up, and replaced by the turn's own";
     RELAY_DISCARDED_AFTER_TERMINAL_TOTAL = "turnwire_relay_discarded_after_terminal_total", "relay.discarded_after_terminal_total", "Events of upstreams that came after the end of their turn";
     LLM_CALLS_TOTAL = "turnwire_llm_calls_total", "llm.calls_total", "Model calls ended, by model and status";
     LLM_TOKENS_TOTAL = "turnwire_llm_tokens_total", "llm.tokens_total", "Tokens of model calls, by model and kind: input, cached (part of input), output, reasoning (part of output)";

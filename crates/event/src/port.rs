@@ -127,7 +127,8 @@ pub trait EventEmitter: Send + Sync {
     /// the owner has it.
     fn claim_response_id<'a>(&'a self, id: &'a UpstreamId) -> BoxFuture<'a, bool> {
         let _ = id;
-        Box::pin(std::future::ready(true))
+        // An emitter that cannot reserve an id has none to give.
+        Box::pin(std::future::ready(false))
     }
 
     /// Resolves when the outbox has room.

@@ -293,13 +293,14 @@ pub enum RowChange {
         /// The payload of the terminal, as JSON.
         payload: String,
     },
-    /// The session's model changed, and its routing policy unless a newer one was loaded after the turn
-    /// started.
+    /// The session's model changed, and its routing policy if one decided, unless a newer one was loaded
+    /// after the turn started.
     Routed {
         /// The turn that was routed.
         turn_id: TurnId,
         model: String,
-        policy_version: String,
+        /// `None` for a turn that an agent elsewhere answers.
+        policy_version: Option<String>,
         /// The id that the upstream of a relayed turn gave to its response.
         response_id: Option<UpstreamId>,
     },

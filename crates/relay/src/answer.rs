@@ -20,8 +20,8 @@ use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, deliver};
 use turnwire_event::{Actor, Body, CallId, TraceContext, TurnId, UpstreamId};
 
 use crate::fault::UpstreamFault;
+use crate::held_response::{HeldResponse, count_replaced};
 use crate::inner_event::InnerEvent;
-use crate::response_head::ResponseHead;
 use crate::translation::Translation;
 use crate::upstream::{CancelNotice, Upstream, UpstreamCall};
 
@@ -74,7 +74,11 @@ pub(crate) struct Answer<'a> {
     pub(crate) call_id: CallId,
     pub(crate) translation: Translation,
     /// The start of a turn's response, until its id is known; a sub-agent has none.
-    pub(crate) head: Option<ResponseHead>,
+    pub(crate) held: Option<HeldResponse>,
+    /// The first id of a response that the upstream sent.
+    pub(crate) sent_id: Option<String>,
+    /// The bytes of text and reasoning so far.
+    pub(crate) text_bytes: usize,
     /// The events of unknown types so far.
     pub(crate) unknown_count: u32,
 }
@@ -133,8 +137,8 @@ impl Answer<'_> {
 
     /// Emits in order, or holds back while the id of the response is not known.
     pub(crate) async fn emit(&mut self, emissions: Vec<Emission>) -> Result<(), EmitRefusal> {
-        if let Some(head) = &mut self.head {
-            head.hold(emissions);
+        if let Some(held) = &mut self.held {
+            held.hold(emissions);
             return Ok(());
         }
         for emission in emissions {
@@ -145,10 +149,28 @@ impl Answer<'_> {
 
     /// Emits the start of the response, unless that has happened, and all that was held back.
     async fn open_response(&mut self, id: Option<UpstreamId>) -> Result<(), EmitRefusal> {
-        match self.head.take() {
-            Some(head) => self.emit(head.open(id)).await,
+        match self.held.take() {
+            Some(held) => self.emit(held.open(id)).await,
             None => Ok(()),
         }
+    }
+
+    /// Begins the response under the id that the upstream sent, if the turn may have it. An id that
+    /// comes later is left out.
+    async fn accept_id(&mut self, sent: String) -> Result<(), EmitRefusal> {
+        if let Some(held) = &self.held {
+            let id = held.accept(&sent, self.emitter).await;
+            self.open_response(id).await?;
+            self.sent_id = Some(sent);
+            return Ok(());
+        }
+        // A sub-agent's response has no id on any wire.
+        let is_late = self.actor == Actor::ORCHESTRATOR && self.sent_id.is_none();
+        if is_late {
+            count_replaced(&model_of(self.upstream), "it came too late");
+            self.sent_id = Some(sent);
+        }
+        Ok(())
     }
 
     /// The start of the call is on disk before the request is sent: the upstream may act, and after a
@@ -173,6 +195,9 @@ impl Answer<'_> {
                 Ok(event) => event,
                 Err(fault) => return Ok(AnswerEnd::Fault(fault)),
             };
+            if !self.has_room(&event) {
+                return Ok(AnswerEnd::Fault(UpstreamFault::TooLarge));
+            }
             let usage = self.translation.usage;
             match event {
                 InnerEvent::Completed => return Ok(AnswerEnd::Completed),
@@ -186,12 +211,7 @@ impl Answer<'_> {
                     return Ok(AnswerEnd::Fault(UpstreamFault::Incomplete));
                 }
                 InnerEvent::Unknown => self.count_unknown(),
-                InnerEvent::ResponseId(sent) => {
-                    if let Some(head) = &self.head {
-                        let id = head.accept(&sent, self.emitter).await;
-                        self.open_response(id).await?;
-                    }
-                }
+                InnerEvent::ResponseId(sent) => self.accept_id(sent).await?,
                 event => match self.translation.apply(event) {
                     Ok(emissions) => self.emit(emissions).await?,
                     Err(fault) => return Ok(AnswerEnd::Fault(fault)),
@@ -209,7 +229,7 @@ impl Answer<'_> {
         &mut self,
         call: &mut UpstreamCall,
     ) -> Result<Result<InnerEvent, UpstreamFault>, EmitRefusal> {
-        let deadline = self.head.as_ref().and_then(ResponseHead::deadline);
+        let deadline = self.held.as_ref().and_then(HeldResponse::deadline);
         let in_time = match deadline {
             Some(deadline) => timeout_at(deadline, call.next()).await.ok(),
             None => Some(call.next().await),
@@ -222,13 +242,23 @@ impl Answer<'_> {
             }
         };
         let is_id = matches!(event, Ok(InnerEvent::ResponseId(_)));
-        if let Some(head) = &mut self.head
-            && head.has_waited(call)
-            && !is_id
-        {
-            self.open_response(None).await?;
+        if let Some(held) = &mut self.held {
+            held.note_event();
+            if held.is_full(call) && !is_id {
+                self.open_response(None).await?;
+            }
         }
         Ok(event)
+    }
+
+    /// Counts the text of an event. False if the answer has too much.
+    fn has_room(&mut self, event: &InnerEvent) -> bool {
+        if let InnerEvent::Text(text) | InnerEvent::Reasoning(text) | InnerEvent::Thinking(text) =
+            event
+        {
+            self.text_bytes += text.len();
+        }
+        self.text_bytes <= self.upstream.limits.text_bytes_max
     }
 
     /// Logs why an upstream gave no whole answer: clients get a code alone.

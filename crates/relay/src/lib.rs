@@ -15,7 +15,7 @@ mod tools;
 mod translation;
 mod dialect;
 mod upstream;
-mod response_head;
+mod held_response;
 mod answer;
 mod turn;
 mod sub_agent;

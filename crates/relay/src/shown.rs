@@ -34,7 +34,8 @@ pub(crate) fn shown(
         return Vec::new();
     };
     let actor = Actor::tool(&tool.name);
-    if let Some(Value::Array(mut items)) = fields.remove("items") {
+    if let Some(Value::Array(items)) = fields.get_mut("items") {
+        let mut items = std::mem::take(items);
         items.truncate(ITEMS_MAX);
         let data_type = match fields.get("type") {
             Some(Value::String(given)) => given.clone(),
@@ -42,8 +43,8 @@ pub(crate) fn shown(
         };
         return list(items, data_type, actor, ids);
     }
-    let component = match fields.remove("component") {
-        Some(component @ Value::Object(_)) => component,
+    let component = match fields.get_mut("component") {
+        Some(component @ Value::Object(_)) => component.take(),
         Some(_) | None => Value::Object(fields),
     };
     let block = ContentBlock::Component {
@@ -65,13 +66,11 @@ fn payload(mut fields: Map<String, Value>, principal: &str) -> Option<Map<String
     let is_envelope = ENVELOPE_FIELDS
         .iter()
         .all(|name| fields.contains_key(*name));
-    // Anything may have a number of this name; a text names a person.
-    let named = fields.get("principal").and_then(Value::as_str);
-    let is_own = named.map_or(!is_envelope, |named| named == principal);
-    if is_own && !is_envelope {
-        return Some(fields);
-    }
-    if !is_own {
+    let is_own = !is_envelope || fields["principal"] == principal;
+    let nested = |name| fields.get(name).and_then(Value::as_object);
+    let objects = [Some(&fields), nested("payload"), nested("component")];
+    let names_another = |object| names_another(object, principal);
+    if !is_own || objects.into_iter().flatten().any(names_another) {
         metrics::counter!(metric::PS6_PRINCIPAL_MISMATCH_TOTAL, "consumer" => "relay").increment(1);
         tracing::error!(
             security = true,
@@ -79,10 +78,25 @@ fn payload(mut fields: Map<String, Value>, principal: &str) -> Option<Map<String
         );
         return None;
     }
+    if !is_envelope {
+        return Some(fields);
+    }
     match fields.remove("payload") {
         Some(Value::Object(payload)) => Some(payload),
         Some(_) | None => None,
     }
+}
+
+/// True if an object, or one of its items, is of another principal. Anything may have a number of this
+/// name; a text names a person.
+fn names_another(object: &Map<String, Value>, principal: &str) -> bool {
+    let is_anothers = |object: &Map<String, Value>| {
+        let named = object.get("principal").and_then(Value::as_str);
+        named.is_some_and(|named| named != principal)
+    };
+    let items = object.get("items").and_then(Value::as_array);
+    let mut items = items.into_iter().flatten().filter_map(Value::as_object);
+    is_anothers(object) || items.any(is_anothers)
 }
 
 fn list(

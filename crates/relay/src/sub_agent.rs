@@ -69,7 +69,9 @@ impl RelayedAgent {
             actor: Actor::subagent(id),
             call_id: CallId(self.ids.ulid()),
             translation: Translation::collecting(ids, id, &question.context.principal),
-            head: None,
+            held: None,
+            sent_id: None,
+            text_bytes: 0,
             unknown_count: 0,
         };
         let request = self.request(&question, answer.call_id)?;

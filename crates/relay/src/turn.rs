@@ -13,8 +13,8 @@ use turnwire_event::{Actor, CallId, IdGenerator, ProviderState, StopReason};
 
 use crate::answer::{Answer, AnswerEnd, AnswerRequest, model_of, traceparent};
 use crate::fault::UpstreamFault;
+use crate::held_response::HeldResponse;
 use crate::request::{RelayRequest, history};
-use crate::response_head::ResponseHead;
 use crate::translation::Translation;
 use crate::upstream::Upstream;
 
@@ -71,7 +71,9 @@ impl RelayedTurns {
             actor: Actor::ORCHESTRATOR,
             call_id: CallId(self.ids.ulid()),
             translation: Translation::streaming(ids, &model, principal),
-            head: Some(ResponseHead::new(input.turn_id, input.episode_id, model)),
+            held: Some(HeldResponse::new(input.turn_id, input.episode_id, model)),
+            sent_id: None,
+            text_bytes: 0,
             unknown_count: 0,
         };
         let Some(request) = self.request(turn, answer.call_id).await else {

@@ -22,6 +22,9 @@ use crate::inner_event::InnerEvent;
 const DRAIN_WAIT: Duration = Duration::from_secs(1);
 /// How long the request to `cancel_url` may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The events of an upstream after which other tasks get their turn: those that write to its clients
+/// keep up with a burst, which one read may bring.
+const BURST_EVENTS: u32 = 64;
 /// The most bytes of the answer to that request; nothing in it is used.
 const CANCEL_ANSWER_BYTES_MAX: usize = 65_536;
 
@@ -36,6 +39,8 @@ pub struct UpstreamLimits {
     pub event_bytes_max: usize,
     /// The most bytes of the whole stream.
     pub stream_bytes_max: u64,
+    /// The most bytes of the text and reasoning of an answer.
+    pub text_bytes_max: usize,
 }
 
 /// Where an agent runs that is not in this process.
@@ -68,6 +73,8 @@ pub(crate) struct UpstreamCall {
     idle_deadline: Instant,
     /// True once an event was returned: the time until the next is asked for is not the upstream's.
     is_returned: bool,
+    /// The events since other tasks had their turn.
+    burst_events: u32,
     cancel: CancelNotice,
 }
 
@@ -170,6 +177,7 @@ impl Upstream {
             pending: VecDeque::new(),
             idle_deadline,
             is_returned: false,
+            burst_events: 0,
             cancel,
         })
     }
@@ -204,8 +212,13 @@ impl UpstreamCall {
             self.idle_deadline = Instant::now() + self.upstream.limits.idle;
         }
         loop {
+            if self.burst_events >= BURST_EVENTS {
+                self.burst_events = 0;
+                tokio::task::yield_now().await;
+            }
             if let Some(event) = self.pending.pop_front() {
                 self.is_returned = true;
+                self.burst_events += 1;
                 return Ok(event);
             }
             let mut unread: &[u8] = &self.chunk;
@@ -219,6 +232,7 @@ impl UpstreamCall {
             };
             let consumed = available - unread.len();
             self.chunk.advance(consumed);
+            self.bytes_read += consumed as u64;
             match is_event {
                 // It may have no more to say than that the upstream is there.
                 true => self.idle_deadline = Instant::now() + self.upstream.limits.idle,
@@ -244,7 +258,6 @@ impl UpstreamCall {
             }
             Ok(Some(Err(error))) => Err(UpstreamFault::of_body(error)),
             Ok(Some(Ok(chunk))) => {
-                self.bytes_read += chunk.len() as u64;
                 self.chunk = chunk;
                 Ok(())
             }

@@ -155,8 +155,9 @@ pub(crate) const fn release_before(kind: EventType) -> ReleaseBefore {
 
 /// The policy that an override yields, or `None` if overrides of the type are not allowed.
 ///
-/// The start and the end of sessions and turns, failures and reasoning are always shown (the route has
-/// the first frames of a relayed turn), and internal types never. Only a status has a text to transform; only statuses and text can be batched.
+/// The start and the end of sessions and turns, the route (it has the first frames of a relayed turn),
+/// failures and reasoning are always shown, and internal types never. Only a status has a text to
+/// transform; only statuses and text can be batched.
 pub(crate) const fn override_policy(kind: EventType, wanted: RenderPolicy) -> Option<RenderPolicy> {
     use EventType as T;
     use RenderPolicy as P;

@@ -154,6 +154,7 @@ pub fn closing(
         let response = RelayedResponse {
             response_id: None,
             episode_id,
+            unanswered: true,
         };
         let route = RouteDecided::relayed(agent, response);
         ending.put(Actor::ORCHESTRATOR, Body::RouteDecided(route));

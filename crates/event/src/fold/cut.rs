@@ -120,16 +120,19 @@ impl CutList {
         cuts
     }
 
+    /// Appends the cut of the newest delta.
     pub fn push(&mut self, cut: DeltaCut) {
         cut.write(self.start, &mut self.bytes);
         self.last = Some(cut);
     }
 
+    /// The cuts, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = DeltaCut> + '_ {
         let mut bytes = self.bytes.as_slice();
         std::iter::from_fn(move || DeltaCut::read(self.start, &mut bytes))
     }
 
+    /// The cut of the newest delta.
     pub fn last(&self) -> Option<&DeltaCut> {
         self.last.as_ref()
     }

@@ -65,7 +65,7 @@ fn of_turn(turn_id: TurnId, actor: &Actor, body: &Body) -> Vec<RowChange> {
         Body::RouteDecided(route) => vec![RowChange::Routed {
             turn_id,
             model: route.model.clone(),
-            policy_version: route.routing_policy_version.clone(),
+            policy_version: (route.relayed.is_none()).then(|| route.routing_policy_version.clone()),
             response_id: route
                 .relayed
                 .as_ref()

@@ -110,7 +110,7 @@ impl SequencerState {
     pub(crate) fn response_id(&self, turn: TurnId) -> Option<&UpstreamId> {
         let last = self.last_response.as_ref();
         let last = last.filter(|(ended, _)| *ended == turn);
-        (self.response_ids.get(&turn)).or(last.map(|(_, given)| given))
+        (self.response_ids.get(&turn)).or(last.map(|(_, id)| id))
     }
 
     pub(crate) fn last(&self) -> Position {
@@ -168,11 +168,11 @@ impl SequencerState {
             EventType::TurnCancelRequested => self.open_turn(turn, true),
             kind if kind.is_terminal() => {
                 self.turns.remove(&turn);
-                let given = self.response_ids.remove(&turn);
-                if let Some(given) = &given {
-                    self.last_response = Some((turn, given.clone()));
+                let id = self.response_ids.remove(&turn);
+                if let Some(id) = &id {
+                    self.last_response = Some((turn, id.clone()));
                 }
-                return given;
+                return id;
             }
             _ => {}
         }

@@ -351,6 +351,7 @@ fn events_have_the_response_id_of_their_route_until_the_terminal() {
     let response = RelayedResponse {
         response_id: Some("resp_abc".parse().expect("an id")),
         episode_id: EpisodeId(Ulid(9)),
+        unanswered: false,
     };
     let route = Body::RouteDecided(RouteDecided::relayed("relay:desk".into(), response));
     let other = TurnId(Ulid(8));

@@ -43,7 +43,7 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> ru
             // The text of positions sorts in their order. `policy_at` is NULL without a reload.
             let sql = "UPDATE session SET active_model = ?2, routing_policy_version = CASE \
                  WHEN policy_at > (SELECT started FROM turn WHERE id = ?4) \
-                 THEN routing_policy_version ELSE ?3 END \
+                 THEN routing_policy_version ELSE coalesce(?3, routing_policy_version) END \
                  WHERE sid = ?1 AND (active_model <> ?2 OR routing_policy_version <> ?3)";
             let values = params![sid, model, policy_version, turn_id.to_string()];
             execute(tx, sql, values).map(drop)

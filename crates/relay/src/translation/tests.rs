@@ -183,6 +183,20 @@ fn data_of_another_principal_is_not_shown() {
         (bare("you".into()), 0),
         // What is owed of a loan.
         (bare(120_000.into()), 2),
+        (json!({"items": [{"id": "OFF_1", "principal": "you"}]}), 0),
+        (json!({"items": [{"id": "OFF_1", "principal": "me"}]}), 2),
+        (json!({"component": {"principal": "you"}}), 0),
+        (
+            json!({"enricher_id": "offer_search", "principal": "me", "payload": {"principal": "you"}}),
+            0,
+        ),
+        (
+            json!({
+                "enricher_id": "offer_search", "principal": "me",
+                "payload": {"items": [{"principal": "you"}]},
+            }),
+            0,
+        ),
     ] {
         let mut translation = Translation::streaming(ids(), "relay:a", "me");
         applied(

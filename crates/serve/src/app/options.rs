@@ -55,6 +55,7 @@ pub(super) fn upstream(config: &ServerConfig) -> UpstreamLimits {
         idle: ms(relay.idle_ms),
         event_bytes_max: relay.event_bytes_max,
         stream_bytes_max: relay.stream_bytes_max,
+        text_bytes_max: relay.text_bytes_max,
     }
 }
 

@@ -47,6 +47,7 @@ fn resources() -> HostResources {
             idle: std::time::Duration::from_secs(60),
             event_bytes_max: 1 << 20,
             stream_bytes_max: 1 << 26,
+            text_bytes_max: 1 << 22,
         },
     }
 }

@@ -80,6 +80,6 @@ pub async fn find_turn(reader: &SessionReader, owner: &Owner, text: &str) -> Res
     if let Ok(turn) = TurnId::named(text) {
         return Ok(turn);
     }
-    let given = text.parse().map_err(|_| Error::TurnNotFound)?;
-    reader.turn_of_response(owner, given).await
+    let upstream_id = text.parse().map_err(|_| Error::TurnNotFound)?;
+    reader.turn_of_response(owner, upstream_id).await
 }

@@ -48,7 +48,7 @@ impl RingState for Transcript {
             }
             Body::RouteDecided(route) => {
                 self.row.active_model.clone_from(&route.model);
-                if !self.policy_reloaded {
+                if !self.policy_reloaded && route.relayed.is_none() {
                     let version = &route.routing_policy_version;
                     self.row.routing_policy_version.clone_from(version);
                 }

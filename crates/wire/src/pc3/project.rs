@@ -86,7 +86,9 @@ fn write_body(writer: &mut BlockWriter<'_>, body: &Body) {
             ..
         }) => {
             write_turn_start(writer, response.episode_id);
-            write_thinking_start(writer);
+            if !response.unanswered {
+                write_thinking_start(writer);
+            }
         }
         Body::LlmCallStarted(call) if call.first => write_thinking_start(writer),
         Body::ThinkingDelta(delta) if delta.text.is_empty() => {}

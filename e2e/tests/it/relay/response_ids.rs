@@ -1,13 +1,16 @@
 //! The response id of an upstream: on every frame, as the name of its turn, and untrusted.
 
+use std::process::Command;
+
 use hyper::Method;
 use serde_json::{Value, json};
 use turnwire_e2e::chat::{back, events, say, until, whole, words};
 use turnwire_e2e::server_fixture::ServerFixture;
 use turnwire_event::{Body, ResponseId, TurnId};
 use turnwire_testkit::chat::{Block, ChatSubmit};
+use turnwire_testkit::server::binary;
 use turnwire_testkit::upstream::{UpstreamStep as Step, stream};
-use turnwire_testkit::watch::SubscribeOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchFrame};
 
 use super::{completed, relay, response_id, text};
 
@@ -129,6 +132,19 @@ async fn turn_is_stopped_by_the_id_by_its_owner_only() {
         if over_the_session_wire {
             let unknown = json!({"type": "cancel", "turn_id": "run:8"});
             client.send(&unknown).await.expect("sent");
+            let refusal = loop {
+                if let WatchFrame::Frame(frame) = client.next().await.expect("a frame")
+                    && frame["type"]
+                        .as_str()
+                        .is_some_and(|kind| kind.starts_with("cancel_"))
+                {
+                    break frame;
+                }
+            };
+            assert_eq!(
+                (&refusal["code"], &refusal["turn_id"]),
+                (&json!("turn_not_found"), &json!("run:8"))
+            );
             let frame = json!({"type": "cancel", "turn_id": "run:7"});
             client.send(&frame).await.expect("sent");
         } else {
@@ -163,7 +179,14 @@ async fn id_in_use_of_another_form_or_of_this_server_is_replaced() {
         "r".repeat(129),
         String::new(),
     ];
-    for (count, id) in (1..).zip(&bad) {
+    for sent in [json!(5), json!({}), Value::Null] {
+        let id = json!({"type": "response_id", "response_id": sent});
+        upstream.answer_next(stream(&[id, text("one"), completed()]));
+        let (turn, frames) = said(&fixture, "no text").await;
+        assert_eq!(response_of(&frames), own(turn), "{sent}");
+        assert_eq!(frames.last().map(Block::event), Some("completed"));
+    }
+    for (count, id) in (4..).zip(&bad) {
         answer(id);
         let (turn, frames) = said(&fixture, id).await;
         assert_eq!(response_of(&frames), own(turn), "{id}");
@@ -179,7 +202,7 @@ async fn id_in_use_of_another_form_or_of_this_server_is_replaced() {
         let row = api.get("/turns/resp_abc").await.expect("an answer").json();
         assert_eq!(row["turn_id"], turn.to_string());
     }
-    assert_eq!(replaced(&fixture).await, bad.len().to_string());
+    assert_eq!(replaced(&fixture).await, (3 + bad.len()).to_string());
 }
 
 // S1-034, D-04
@@ -253,8 +276,7 @@ async fn turn_that_ends_before_the_id_has_its_first_frames() {
     fixture.api.cancel(turn).await.expect("an answer");
     let frames = stream.read_to_end().await.expect("an end");
     assert_eq!(response_of(&frames), own(turn));
-    assert_eq!(events(&frames)[..2], ["response_id", "episode"]);
-    assert_eq!(frames.last().map(Block::event), Some("cancelled"));
+    assert_eq!(events(&frames), ["response_id", "episode", "cancelled"]);
     fixture.check_history().await;
 }
 
@@ -317,4 +339,56 @@ async fn stream_of_a_deleted_session_ends_under_the_id() {
         error.contains(r#""response_id":"resp_abc","error""#),
         "{error}"
     );
+}
+
+// S1-034
+#[tokio::test]
+async fn streaming_turn_is_replayed_from_the_folder_by_its_id() {
+    let steps = vec![
+        Step::head(),
+        Step::event(&response_id("resp_abc")),
+        Step::event(&text("Hel")),
+        Step::Stall,
+    ];
+    let (_upstream, fixture) = relay(steps).await;
+    let question = ChatSubmit::new("hi").session(fixture.session);
+    let mut stream = say(&fixture.api, "live", &question).await;
+    stream.until("text").await.expect("a beginning");
+    let (session, home) = (fixture.session.to_string(), fixture.server.home());
+    let replay = |turn: &str| {
+        let mut command = Command::new(binary());
+        command.args([
+            "replay", &session, "--wire", "pc3", "--turn", turn, "--home",
+        ]);
+        let done = command.arg(&home).output().expect("the command runs");
+        let texts = [done.stdout, done.stderr];
+        texts.map(|bytes| String::from_utf8(bytes).expect("text"))
+    };
+    until("the text is stored", || async {
+        replay("resp_abc")[0].contains("\"chunk\":\"Hel\"")
+    })
+    .await;
+    let [frames, _] = replay("resp_abc");
+    let frames: Vec<&str> = frames
+        .lines()
+        .filter(|line| line.starts_with("data:"))
+        .collect();
+    assert_eq!(
+        frames.len(),
+        4,
+        "response_id, episode, thinking, text: {frames:?}"
+    );
+    for frame in frames {
+        assert!(frame.contains("\"response_id\":\"resp_abc\""), "{frame}");
+    }
+    let [nothing, error] = replay("resp_other");
+    assert_eq!(nothing, "");
+    assert!(
+        error.contains("there is no turn resp_other in this session"),
+        "{error}"
+    );
+    let turn = stream.turn();
+    fixture.api.cancel(turn).await.expect("an answer");
+    stream.read_to_end().await.expect("an end");
+    fixture.check_history().await;
 }

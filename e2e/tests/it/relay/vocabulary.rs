@@ -115,6 +115,7 @@ async fn every_inner_type_has_its_frame_or_none() {
         .expect("a message");
     assert_eq!(last["status"], json!(MessageStatus::Complete));
     assert_eq!(upstream.requests().len(), 1);
+    fixture.check_history().await;
 }
 
 // S1-144, S1-030

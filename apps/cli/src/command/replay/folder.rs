@@ -138,6 +138,9 @@ fn message_in_flight(
     let Some(turn) = open_turns.iter().find(|turn| turn.session_id == session) else {
         return Ok(None);
     };
-    let fold = MessageFold::from_parts(&store.message_checkpoints(turn.id)?);
+    let mut fold = MessageFold::from_parts(&store.message_checkpoints(turn.id)?);
+    if let Some(fold) = &mut fold {
+        fold.response_id.clone_from(&turn.response_id);
+    }
     Ok(fold.filter(|fold| fold.started.seq <= tail.seq))
 }

@@ -47,4 +47,7 @@ pub struct RelayedResponse {
     pub response_id: Option<UpstreamId>,
     /// The episode of the session.
     pub episode_id: EpisodeId,
+    /// True if the turn ended before the upstream began to answer: nobody has to wait for text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanswered: bool,
 }

@@ -103,6 +103,7 @@ fn relayed_turn_ends_with_the_frames_of_its_start() {
     let response = RelayedResponse {
         response_id: None,
         episode_id,
+        unanswered: true,
     };
     let route = RouteDecided::relayed("relay:desk".into(), response.clone());
     assert_eq!(ending[0].body, Body::RouteDecided(route));

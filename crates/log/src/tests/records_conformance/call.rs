@@ -379,11 +379,13 @@ fn policy_reload_without_a_turn_updates_the_session(store: &dyn Store) {
 }
 
 fn turn_from_before_a_reload_keeps_the_new_policy(store: &dyn Store) {
+    // No policy routes the turn of an agent elsewhere.
+    const RELAYED: &str = "";
     let mut a = BatchBuilder::new(1);
     let routed = |turn_id, model: &str, version: &str| RowChange::Routed {
         turn_id,
         model: model.into(),
-        policy_version: version.into(),
+        policy_version: (version != RELAYED).then(|| version.into()),
         response_id: None,
     };
     let routing = |session| {
@@ -404,6 +406,8 @@ fn turn_from_before_a_reload_keeps_the_new_policy(store: &dyn Store) {
     store.append(&[started]).expect("an append");
     put(store, &mut a, 60, vec![routed(new, "m:c", "3")]);
     assert_eq!(routing(a.session), pair("m:c", "3"));
+    put(store, &mut a, 70, vec![routed(new, "relay:desk", RELAYED)]);
+    assert_eq!(routing(a.session), pair("relay:desk", "3"));
 }
 
 fn provider_data_of_a_message_is_returned(store: &dyn Store) {

@@ -92,7 +92,7 @@ fn turn_is_found_by_the_response_id_of_its_upstream(store: &dyn Store) {
         let routed = RowChange::Routed {
             turn_id,
             model: "relay:desk".into(),
-            policy_version: "relay".into(),
+            policy_version: None,
             response_id,
         };
         let append = a.event_with(routed);

@@ -99,6 +99,15 @@ fn refuse_native_fields(report: &mut FileReport<'_>, fields: &CommonFields<'_>) 
     refuse(history, "history");
 }
 
+/// Reports a name that no upstream has.
+fn check_name(report: &mut FileReport<'_>, name: &Located<String>, what: &str) {
+    let is_name = !name.value.trim().is_empty() && !name.value.contains(char::is_control);
+    if !is_name {
+        let message = format!("{what} is empty or has a control character");
+        report.error(name.position, message, "a name on one line");
+    }
+}
+
 /// A dialect that names a model needs one, and the other has no place for it.
 fn check_model(report: &mut FileReport<'_>, relay: &Located<RelaySource>, dialect: RelayDialect) {
     match (dialect, &relay.value.model) {
@@ -114,7 +123,8 @@ fn check_model(report: &mut FileReport<'_>, relay: &Located<RelaySource>, dialec
                 "`dialect: openai_chat`, or no model",
             );
         }
-        (RelayDialect::OpenaiChat, Some(_)) | (RelayDialect::Turnwire, None) => {}
+        (RelayDialect::OpenaiChat, Some(model)) => check_name(report, model, "`model`"),
+        (RelayDialect::Turnwire, None) => {}
     }
 }
 
@@ -127,6 +137,9 @@ fn types(
     if let (RelayDialect::OpenaiChat, Some((name, _))) = (dialect, source.map.0.first()) {
         let message = "`map` has no effect in the dialect `openai_chat`: its events have no types";
         report.error(name.position, message, "one of the two");
+    }
+    for (name, _) in &source.map.0 {
+        check_name(report, name, "a type in `map`");
     }
     let known = source.map.0.iter().filter_map(|(name, meaning)| {
         let meaning = InnerType::of_name(&meaning.value)?;

@@ -31,7 +31,7 @@ fn relay_needs_an_address_and_nothing_of_a_native_agent() {
         told("relay:\n  url: http://127.0.0.1:9000/turns\n"),
         [""; 0]
     );
-    let cases: [(&str, &str); 15] = [
+    let cases: [(&str, &str); 17] = [
         (
             "sub_agents: [shop]\nrelay: {url: \"http://a\"}\n",
             "orchestrator.yaml:5:14: error: `sub_agents` has no effect beside `relay`",
@@ -83,6 +83,14 @@ fn relay_needs_an_address_and_nothing_of_a_native_agent() {
         (
             "relay: {url: \"http://a\", dialect: openai_chat, model: m, map: {token: text}}\n",
             "orchestrator.yaml:5:64: error: `map` has no effect in the dialect `openai_chat`",
+        ),
+        (
+            "relay: {url: \"http://a\", map: {\"\": text}}\n",
+            "orchestrator.yaml:5:32: error: a type in `map` is empty or has a control character",
+        ),
+        (
+            "relay: {url: \"http://a\", dialect: openai_chat, model: \" \"}\n",
+            "orchestrator.yaml:5:55: error: `model` is empty or has a control character",
         ),
         (
             "relay: {url: \"http://a\", maps: {}}\n",

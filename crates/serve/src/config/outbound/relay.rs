@@ -22,5 +22,8 @@ section! {
         event_bytes_max: usize = "1048576", number(1_024..=16_777_216);
         /// Maximum size of a complete answer of an upstream: some hundred thousand tokens, one by one.
         stream_bytes_max: u64 = "67108864", number(1_024..=1_073_741_824);
+        /// Maximum size of the text and reasoning of an answer of an upstream: ten times what a model
+        /// writes at most. It is kept in memory until it is stored, several times.
+        text_bytes_max: usize = "4194304", number(1_024..=67_108_864);
     }
 }

@@ -231,6 +231,7 @@ impl Drop for TurnRun {
             context.worker_ends = self.children.worker_ends();
             let reason = Some(TurnCompleted::SERVER_SHUTDOWN);
             abort_turn(&self.live, self.turn, reason, context);
+            self.release_claim();
             self.live.start_next_turn();
         }
     }

@@ -99,6 +99,7 @@ fn relayed_turn_starts_with_its_route() {
     let response = RelayedResponse {
         response_id: Some("resp_abc".parse().expect("an id")),
         episode_id: EpisodeId(Ulid(9)),
+        unanswered: false,
     };
     let mut routed = event(Body::RouteDecided(RouteDecided::relayed(
         "relay:desk".into(),
@@ -122,6 +123,16 @@ fn relayed_turn_starts_with_its_route() {
     let given = own.replace(&own_id, "\"response_id\":\"resp_abc\"");
     assert_ne!(given, own);
     assert_eq!(frames(&routed), given);
+    // Nobody waits for the text of a turn that ended first.
+    let response = RelayedResponse {
+        response_id: None,
+        unanswered: true,
+        ..response
+    };
+    let route = RouteDecided::relayed("relay:desk".into(), response);
+    let unanswered = frames(&event(Body::RouteDecided(route)));
+    assert!(own.starts_with(&unanswered) && unanswered.contains("episode"));
+    assert!(!unanswered.contains("thinking"), "{unanswered}");
 }
 
 // S1-016, D-08

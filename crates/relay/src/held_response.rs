@@ -16,8 +16,8 @@ const HOLD_TIME: Duration = Duration::from_millis(250);
 /// The bytes of the upstream's stream that are held back: an id comes first, or soon.
 const HOLD_BYTES_MAX: u64 = 65_536;
 
-/// A response whose id is not known.
-pub(crate) struct ResponseHead {
+/// What is held back of a response whose id is not known.
+pub(crate) struct HeldResponse {
     turn_id: TurnId,
     episode_id: EpisodeId,
     model: String,
@@ -26,7 +26,7 @@ pub(crate) struct ResponseHead {
     deadline: Option<Instant>,
 }
 
-impl ResponseHead {
+impl HeldResponse {
     pub(crate) fn new(turn_id: TurnId, episode_id: EpisodeId, model: String) -> Self {
         Self {
             turn_id,
@@ -42,9 +42,13 @@ impl ResponseHead {
         self.deadline
     }
 
-    /// Notes that the upstream has sent an event. True if no more may be held back.
-    pub(crate) fn has_waited(&mut self, call: &UpstreamCall) -> bool {
+    /// Notes that the upstream has sent an event: from the first one on, its id is waited for.
+    pub(crate) fn note_event(&mut self) {
         self.deadline.get_or_insert(Instant::now() + HOLD_TIME);
+    }
+
+    /// True if no more of the stream may be held back.
+    pub(crate) fn is_full(&self, call: &UpstreamCall) -> bool {
         call.bytes_read() > HOLD_BYTES_MAX
     }
 
@@ -67,11 +71,9 @@ impl ResponseHead {
             Ok(_) | Err(_) => None,
         };
         if id.is_none() {
-            metrics::counter!(metric::RELAY_RESPONSE_IDS_REPLACED_TOTAL).increment(1);
-            tracing::warn!(
-                model = self.model,
-                "an upstream gave a response id that is malformed, in use, or could not be looked up: \
-                 the turn's own is used"
+            count_replaced(
+                &self.model,
+                "malformed, in use, or it could not be looked up",
             );
         }
         id
@@ -82,9 +84,20 @@ impl ResponseHead {
         let response = RelayedResponse {
             response_id: id,
             episode_id: self.episode_id,
+            unanswered: false,
         };
         let route = Body::RouteDecided(RouteDecided::relayed(self.model, response));
         let route = Emission::new(Actor::ORCHESTRATOR, route);
         [route].into_iter().chain(self.held).collect()
     }
+}
+
+/// Counts an id of an upstream that its turn does not have.
+pub(crate) fn count_replaced(model: &str, cause: &'static str) {
+    metrics::counter!(metric::RELAY_RESPONSE_IDS_REPLACED_TOTAL).increment(1);
+    tracing::warn!(
+        model,
+        cause,
+        "an upstream gave a response id that cannot be used: the turn's own is used"
+    );
 }
