@@ -51,7 +51,7 @@ fn cases() -> Vec<(&'static str, Vec<Step>, Expected)> {
     let malformed = |bytes: &[u8]| vec![head(), hel(), Step::Bytes(bytes.to_vec()), end()];
     let failed = json!({"type": "error", "error": {"code": "RATE_LIMIT_ERROR"}});
     let incomplete = broken(INTERNAL, "upstream_incomplete", "Hel");
-    let refused = |status| Step::response(status, "", "java.lang.NPE at db-7.internal");
+    let refused = |status| Step::response(status, "", "java.lang.null pointer at db-7.internal");
     vec![
         ("whole", stream(&[text("Hel"), completed()]), DONE),
         ("no sentinel", vec![head(), hel(), end()], DONE),
@@ -105,7 +105,7 @@ fn cases() -> Vec<(&'static str, Vec<Step>, Expected)> {
             vec![
                 head(),
                 hel(),
-                Step::event(&json!({"type": "error", "error": "NPE at db-7.internal"})),
+                Step::event(&json!({"type": "error", "error": "null pointer at db-7.internal"})),
             ],
             Expected {
                 terminal: "error",

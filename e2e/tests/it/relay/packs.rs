@@ -245,7 +245,7 @@ async fn words_of_a_remote_sub_agent_go_to_the_orchestrator_only() {
 #[tokio::test]
 async fn remote_sub_agent_that_fails_is_an_axis_of_its_own() {
     for steps in [
-        vec![Step::response(500, "", "NPE at db-7.internal")],
+        vec![Step::response(500, "", "null pointer at db-7.internal")],
         vec![Step::head(), Step::event(&text("half"))],
         stream(&[json!({"type": "error", "error": {"code": "RATE_LIMIT_ERROR"}})]),
         stream(&[json!({"type": "cancelled"})]),
@@ -255,7 +255,7 @@ async fn remote_sub_agent_that_fails_is_an_axis_of_its_own() {
         let reply = engine.ask("offers").await;
         let failed = json!({"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop"});
         assert_eq!(reply.errors(), [(failed, json!(true))]);
-        reply.assert_absent(&["NPE", "db-7"]);
+        reply.assert_absent(&["null pointer", "db-7"]);
         reply.assert_valid_answer();
         engine.check_history().await;
     }

@@ -226,7 +226,7 @@ fn both_vocabularies_are_in_one_table() {
 async fn degraded_answer_says_so_and_goes_on() {
     let failure = json!({
         "type": "error", "is_final": false,
-        "error": {"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop", "message": "NPE at db-7"},
+        "error": {"code": "SUB_AGENT_FAILED", "sub_agent_id": "shop", "message": "null pointer at db-7"},
     });
     let (_upstream, fixture) = relay(stream(&[failure, text("Some of it."), completed()])).await;
     let question = ChatSubmit::new("hi").session(fixture.session);
