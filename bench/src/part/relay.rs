@@ -18,6 +18,10 @@ const STREAMS: u64 = 500;
 /// From one frame of a stream to its next.
 const EVERY_US: u64 = 50_000;
 
+/// Streams without a pause, and the frames of each.
+const FAST_STREAMS: u64 = 8;
+const FAST_FRAMES: u64 = 20_000;
+
 /// The time over which they begin, so that their frames do not come in chorus.
 const SPREAD_MS: u64 = 2_000;
 
@@ -46,6 +50,55 @@ struct RelayFigures {
     load: Outcome,
     /// The most that the rings of all sessions had.
     rings_kb: f64,
+}
+
+/// What the agent sends and to how many at once.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    streams: u64,
+    words: u64,
+    every_us: u64,
+    spread_ms: u64,
+    settle_ms: u64,
+}
+
+impl Load {
+    /// Streams at the pace of a model.
+    fn paced(bench: &BenchConfig) -> Self {
+        let settle_ms = bench.scaled(SETTLE_MS);
+        Self {
+            streams: STREAMS,
+            words: (SPREAD_MS + settle_ms + bench.scaled(MEASURED_MS)) * 1_000 / EVERY_US,
+            every_us: EVERY_US,
+            spread_ms: SPREAD_MS,
+            settle_ms,
+        }
+    }
+
+    /// Streams without a pause: the server is never idle.
+    fn fast(bench: &BenchConfig) -> Self {
+        Self {
+            streams: FAST_STREAMS,
+            words: bench.scaled(FAST_FRAMES),
+            every_us: 0,
+            spread_ms: 0,
+            settle_ms: 0,
+        }
+    }
+
+    /// Runs it behind Turnwire and behind the proxy, in each round.
+    fn measure(self, bench: &BenchConfig) -> io::Result<PairedResults<RelayFigures>> {
+        let mut pair = PairedResults::default();
+        for _ in 0..bench.rounds {
+            if bench.scope == BenchScope::Both {
+                let path = RelayPath::turnwire(bench, &self)?;
+                pair.turnwire.push(path.run(bench, &self)?);
+            }
+            let path = RelayPath::proxy(bench, &self)?;
+            pair.floor.push(path.run(bench, &self)?);
+        }
+        Ok(pair)
+    }
 }
 
 /// A reported figure: its name and its value.
@@ -82,15 +135,15 @@ struct RelayPath {
 }
 
 impl RelayPath {
-    fn agent(bench: &BenchConfig, words: u64) -> io::Result<ServerProcess> {
-        let (words, every) = (words.to_string(), EVERY_US.to_string());
+    fn agent(bench: &BenchConfig, load: &Load) -> io::Result<ServerProcess> {
+        let (words, every) = (load.words.to_string(), load.every_us.to_string());
         let mut command = bench.program.role(&["provider", "--inner"]);
         command.args(["--words", &words, "--think-ms", "0", "--every-us", &every]);
         ServerProcess::start_at(CorePlacement::LastCore, command)
     }
 
-    fn turnwire(bench: &BenchConfig, words: u64) -> io::Result<Self> {
-        let agent = Self::agent(bench, words)?;
+    fn turnwire(bench: &BenchConfig, load: &Load) -> io::Result<Self> {
+        let agent = Self::agent(bench, load)?;
         let dir = bench.fresh_dir("relay")?;
         let env = [
             ("TURNWIRE_STORE_DURABILITY", "full"),
@@ -107,8 +160,8 @@ impl RelayPath {
         })
     }
 
-    fn proxy(bench: &BenchConfig, words: u64) -> io::Result<Self> {
-        let agent = Self::agent(bench, words)?;
+    fn proxy(bench: &BenchConfig, load: &Load) -> io::Result<Self> {
+        let agent = Self::agent(bench, load)?;
         let to = agent.address.to_string();
         let command = bench.program.role(&["proxy", "--to", &to]);
         Ok(Self {
@@ -119,37 +172,40 @@ impl RelayPath {
     }
 
     /// Lets readers read to the end; every frame must come.
-    fn run(self, bench: &BenchConfig, words: u64) -> io::Result<RelayFigures> {
+    fn run(self, bench: &BenchConfig, load: &Load) -> io::Result<RelayFigures> {
         let mut args = self.front.target();
         for (name, value) in [
             ("--reads", self.reads.to_owned()),
-            ("--at-once", STREAMS.to_string()),
+            ("--at-once", load.streams.to_string()),
             ("--warm", "0".to_owned()),
             ("--turns", "1".to_owned()),
-            ("--spread-ms", SPREAD_MS.to_string()),
-            ("--settle-ms", bench.scaled(SETTLE_MS).to_string()),
+            ("--spread-ms", load.spread_ms.to_string()),
+            ("--settle-ms", load.settle_ms.to_string()),
         ] {
             args.extend([name.to_owned(), value]);
         }
         let is_done = AtomicBool::new(false);
-        let (load, rings) = std::thread::scope(|scope| {
+        let (told, rings) = std::thread::scope(|scope| {
             let looking = scope.spawn(|| self.rings_kb(&is_done));
-            let load = bench
+            let told = bench
                 .program
                 .tell(CorePlacement::LastCore, &["models"], &args);
             is_done.store(true, Ordering::Relaxed);
-            (load, looking.join().expect("no panic there"))
+            (told, looking.join().expect("no panic there"))
         });
-        let load: Outcome = load?;
+        let told: Outcome = told?;
         let rings_kb = rings?;
         self.front.stop()?;
         self.agent.stop()?;
-        if load.completed < STREAMS || load.words != STREAMS * words {
+        if told.completed < load.streams || told.words != load.streams * load.words {
             return Err(io::Error::other(
                 "frames were lost, or a turn did not end well",
             ));
         }
-        Ok(RelayFigures { load, rings_kb })
+        Ok(RelayFigures {
+            load: told,
+            rings_kb,
+        })
     }
 
     /// The most that the rings had until the readers are done; the proxy has none.
@@ -172,16 +228,8 @@ impl RelayPath {
 /// Runs the part and returns its section of the report.
 pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     bench.say(&format!("relay, {STREAMS} streams"));
-    let words = (SPREAD_MS + bench.scaled(SETTLE_MS + MEASURED_MS)) * 1_000 / EVERY_US;
-    let mut pair = PairedResults::default();
-    for _ in 0..bench.rounds {
-        if bench.scope == BenchScope::Both {
-            let path = RelayPath::turnwire(bench, words)?;
-            pair.turnwire.push(path.run(bench, words)?);
-        }
-        pair.floor
-            .push(RelayPath::proxy(bench, words)?.run(bench, words)?);
-    }
+    let paced = Load::paced(bench).measure(bench)?;
+    let fast = Load::fast(bench).measure(bench)?;
     let mut section = ReportSection {
         title: "Relay: agents that run elsewhere",
         text: format!(
@@ -194,8 +242,8 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
              between two sockets, with a connection of its own for each. Added is what Turnwire's figure \
              is above the proxy's in the same round; of the delay, Turnwire's p99 above the proxy's p50. \
              Memory is what the server's process has more than before the first turn, without what \
-             `turnwire_session_rings_bytes` counts, with {RING_EVENTS} events in each ring. Turnwire and \
-             the proxy are on the first core; the agent and the client share the last one.",
+             `turnwire_session_rings_bytes` counts, with {RING_EVENTS} events in each ring. The last rows \
+             are {FAST_STREAMS} streams of {FAST_FRAMES} frames without a pause. Turnwire and the proxy are on the first core; the agent and the client share the last one.",
             1_000_000 / EVERY_US,
             SPREAD_MS / 1_000,
             SETTLE_MS / 1_000,
@@ -213,8 +261,55 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
         peers: None,
         others: 0.0,
     };
-    tell(&pair, &mut section);
+    tell(&paced, &mut section);
+    tell_fast(&fast, &mut section);
     Ok(section)
+}
+
+/// The microseconds of CPU of a frame that Turnwire's are above the proxy's, in each round.
+fn cpu_added(pair: &PairedResults<RelayFigures>) -> Vec<f64> {
+    let both = pair.turnwire.iter().zip(&pair.floor);
+    both.map(|(ours, floor)| cpu_us(ours) - cpu_us(floor))
+        .collect()
+}
+
+fn tell_fast(pair: &PairedResults<RelayFigures>, section: &mut ReportSection) {
+    let name = |what: &str| format!("{FAST_STREAMS} streams without a pause: {what}");
+    let rate = |run: &RelayFigures| run.load.words as f64 / run.load.span.seconds;
+    section
+        .rows
+        .push(row(&name("frames/s"), pair, BESIDE, rate));
+    section
+        .rows
+        .push(row(&name("CPU µs a frame"), pair, BESIDE, cpu_us));
+    tell_added(
+        &name,
+        "CPU a frame, added",
+        (&cpu_added(pair), CPU_ADDED_US_MAX, " µs"),
+        section,
+    );
+}
+
+/// A figure that has an aim and no reference of its own.
+fn tell_added(
+    name: &dyn Fn(&str) -> String,
+    what: &str,
+    (figures, bound, unit): (&[f64], f64, &str),
+    section: &mut ReportSection,
+) {
+    if figures.is_empty() {
+        return;
+    }
+    let dash = || "–".to_owned();
+    let figure = median(figures);
+    let line = format!("{},{unit}", name(what));
+    section
+        .rows
+        .push(vec![line, short(figure), dash(), dash(), dash()]);
+    let aim = format!("relay, {}", name(what).replace(": ", ", "));
+    section
+        .aims
+        .push(PerformanceTarget::at_most(&aim, figure, bound, unit));
 }
 
 fn tell(pair: &PairedResults<RelayFigures>, section: &mut ReportSection) {
@@ -222,34 +317,23 @@ fn tell(pair: &PairedResults<RelayFigures>, section: &mut ReportSection) {
     for (what, figure) in FIGURES {
         section.rows.push(row(&name(what), pair, BESIDE, figure));
     }
-    let both = || pair.turnwire.iter().zip(&pair.floor);
-    let cpu_added: Vec<f64> = both()
-        .map(|(ours, floor)| cpu_us(ours) - cpu_us(floor))
-        .collect();
-    let delay_added: Vec<f64> = both().map(|(ours, floor)| added_ms(ours, floor)).collect();
+    let both = pair.turnwire.iter().zip(&pair.floor);
+    let delay_added: Vec<f64> = both.map(|(ours, floor)| added_ms(ours, floor)).collect();
     let memory: Vec<f64> = pair.turnwire.iter().map(stream_kb).collect();
-    for (what, figures, bound, unit) in [
-        ("CPU a frame, added", &cpu_added, CPU_ADDED_US_MAX, " µs"),
-        ("delay p99, added", &delay_added, DELAY_ADDED_MS_MAX, " ms"),
+    for (what, figures) in [
+        (
+            "CPU a frame, added",
+            (&cpu_added(pair)[..], CPU_ADDED_US_MAX, " µs"),
+        ),
+        (
+            "delay p99, added",
+            (&delay_added[..], DELAY_ADDED_MS_MAX, " ms"),
+        ),
         (
             "memory of a stream beside its ring",
-            &memory,
-            STREAM_KB_MAX,
-            " KiB",
+            (&memory[..], STREAM_KB_MAX, " KiB"),
         ),
     ] {
-        if figures.is_empty() {
-            continue;
-        }
-        let dash = || "–".to_owned();
-        let figure = median(figures);
-        let line = format!("{},{unit}", name(what));
-        section
-            .rows
-            .push(vec![line, short(figure), dash(), dash(), dash()]);
-        let aim = format!("relay, {STREAMS} streams, {what}");
-        section
-            .aims
-            .push(PerformanceTarget::at_most(&aim, figure, bound, unit));
+        tell_added(&name, what, figures, section);
     }
 }
