@@ -329,6 +329,25 @@ pub fn cell(figure: Option<f64>, print: impl Fn(f64) -> String) -> String {
     figure.map_or_else(|| "–".to_owned(), print)
 }
 
+/// A section without rows yet, of lines that [`row`] makes.
+pub fn paired_section(title: &'static str, text: String) -> ReportSection {
+    ReportSection {
+        title,
+        text,
+        columns: vec![
+            "figure",
+            "Turnwire",
+            "reference",
+            "ratio",
+            "the reference is",
+        ],
+        rows: Vec::new(),
+        aims: Vec::new(),
+        peers: None,
+        others: 0.0,
+    }
+}
+
 /// One line: a figure, and the same of what stands beside it.
 pub fn row<T>(
     name: &str,

@@ -11,7 +11,7 @@ use serde_json::json;
 use turnwire_testkit::pack::TestPack;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 
-use super::{BenchConfig, BenchScope, PairedResults, SLOW_MS, row};
+use super::{BenchConfig, BenchScope, PairedResults, SLOW_MS, paired_section, row};
 use crate::load::dispatch::Outcome;
 use crate::policy::{self, RATIO_MAX};
 use crate::process::{CorePlacement, ServerProcess};
@@ -233,9 +233,9 @@ fn gate(bench: &BenchConfig, section: &mut ReportSection) -> io::Result<()> {
 
 /// Runs the part and returns its section of the report.
 pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
-    let mut section = ReportSection {
-        title: "Dispatch: turns that ask sub-agents",
-        text: format!(
+    let mut section = paired_section(
+        "Dispatch: turns that ask sub-agents",
+        format!(
             "The release binary, everyone posts the next turn (`POST /chat/stream`) when the last one \
              ended; a turn counts from before the connect to the end of its stream. *Two sub-agents*: \
              a pack of three verticals whose data service takes a second for every answer; every \
@@ -254,18 +254,7 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
              rendering policy, what `cargo bench -p turnwire-bench --bench policy` prints.",
             demo::QUESTIONS.len()
         ),
-        columns: vec![
-            "figure",
-            "Turnwire",
-            "reference",
-            "ratio",
-            "the reference is",
-        ],
-        rows: Vec::new(),
-        aims: Vec::new(),
-        peers: None,
-        others: 0.0,
-    };
+    );
     if bench.scope == BenchScope::Both {
         seconds(bench, &mut section)?;
         overhead(bench, &mut section)?;

@@ -8,14 +8,14 @@ mod streams;
 
 use std::io;
 
-use super::BenchConfig;
+use super::{BenchConfig, paired_section};
 use crate::report::ReportSection;
 
 /// Runs the part and returns its section of the report.
 pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
-    let mut section = ReportSection {
-        title: "Models: providers' streams",
-        text: format!(
+    let mut section = paired_section(
+        "Models: providers' streams",
+        format!(
             "*Adapter*: an answer of thousands of pieces of text and a call of a tool, in each \
              vendor's own frames, read by `dial::SseReader` and the dialect's `Decoder` into deltas, a \
              frame at a time or in pieces of 16 KiB; *whole call*: the same through `model::Remote` \
@@ -45,18 +45,7 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
             streams::SETTLE_S,
             streams::SECONDS,
         ),
-        columns: vec![
-            "figure",
-            "Turnwire",
-            "reference",
-            "ratio",
-            "the reference is",
-        ],
-        rows: Vec::new(),
-        aims: Vec::new(),
-        peers: None,
-        others: 0.0,
-    };
+    );
     adapter::measure(bench, &mut section)?;
     first::measure(bench, &mut section)?;
     streams::measure(bench, &mut section)?;

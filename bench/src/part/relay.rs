@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{BenchConfig, BenchScope, PairedResults, row};
+use super::{BenchConfig, BenchScope, PairedResults, paired_section, row};
 use crate::http::HttpConnection;
 use crate::load::models::Outcome;
 use crate::paced::CHAT_STREAMS_MAX;
@@ -230,9 +230,9 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
     bench.say(&format!("relay, {STREAMS} streams"));
     let paced = Load::paced(bench).measure(bench)?;
     let fast = Load::fast(bench).measure(bench)?;
-    let mut section = ReportSection {
-        title: "Relay: agents that run elsewhere",
-        text: format!(
+    let mut section = paired_section(
+        "Relay: agents that run elsewhere",
+        format!(
             "`turnwire relay`, durability full, in front of an agent in a process of its own, which speaks \
              the inner vocabulary: its id, then {} frames a second of a word each, with the time at which \
              it is written, on the machine's clock. {STREAMS} people ask at once, begun over {} s; after \
@@ -249,18 +249,7 @@ pub fn run(bench: &BenchConfig) -> io::Result<ReportSection> {
             SETTLE_MS / 1_000,
             MEASURED_MS / 1_000,
         ),
-        columns: vec![
-            "figure",
-            "Turnwire",
-            "reference",
-            "ratio",
-            "the reference is",
-        ],
-        rows: Vec::new(),
-        aims: Vec::new(),
-        peers: None,
-        others: 0.0,
-    };
+    );
     tell(&paced, &mut section);
     tell_fast(&fast, &mut section);
     Ok(section)
