@@ -75,8 +75,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) translation: Translation,
     /// The start of a turn's response, until its id is known; a sub-agent has none.
     pub(crate) held: Option<HeldResponse>,
-    /// The first id of a response that the upstream sent.
-    pub(crate) sent_id: Option<String>,
+    /// The turn, until the upstream sends an id of its response; a sub-agent's is on no wire.
+    pub(crate) awaits_id: Option<TurnId>,
     /// The bytes of text and reasoning so far.
     pub(crate) text_bytes: usize,
     /// The events of unknown types so far.
@@ -155,22 +155,21 @@ impl Answer<'_> {
         }
     }
 
-    /// Begins the response under the id that the upstream sent, if the turn may have it. An id that
-    /// comes later is left out.
-    async fn accept_id(&mut self, sent: String) -> Result<(), EmitRefusal> {
-        if let Some(held) = &self.held {
-            let id = held.accept(&sent, self.emitter).await;
-            self.open_response(id).await?;
-            self.sent_id = Some(sent);
+    /// Begins the response under the first id that the upstream sends, if the turn may have it. One that
+    /// comes too late is left out.
+    async fn accept_id(&mut self, sent: &str) -> Result<(), EmitRefusal> {
+        let Some(turn_id) = self.awaits_id.take() else {
             return Ok(());
-        }
-        // A sub-agent's response has no id on any wire.
-        let is_late = self.actor == Actor::ORCHESTRATOR && self.sent_id.is_none();
-        if is_late {
-            count_replaced(&model_of(self.upstream), "it came too late");
-            self.sent_id = Some(sent);
-        }
-        Ok(())
+        };
+        let Some(held) = &self.held else {
+            // The turn's own id is what the response has.
+            if TurnId::named(sent) != Ok(turn_id) {
+                count_replaced(&model_of(self.upstream), "it came too late");
+            }
+            return Ok(());
+        };
+        let id = held.accept(sent, self.emitter).await;
+        self.open_response(id).await
     }
 
     /// The start of the call is on disk before the request is sent: the upstream may act, and after a
@@ -211,7 +210,7 @@ impl Answer<'_> {
                     return Ok(AnswerEnd::Fault(UpstreamFault::Incomplete));
                 }
                 InnerEvent::Unknown => self.count_unknown(),
-                InnerEvent::ResponseId(sent) => self.accept_id(sent).await?,
+                InnerEvent::ResponseId(sent) => self.accept_id(&sent).await?,
                 event => match self.translation.apply(event) {
                     Ok(emissions) => self.emit(emissions).await?,
                     Err(fault) => return Ok(AnswerEnd::Fault(fault)),

@@ -70,7 +70,7 @@ impl RelayedAgent {
             call_id: CallId(self.ids.ulid()),
             translation: Translation::collecting(ids, id, &question.context.principal),
             held: None,
-            sent_id: None,
+            awaits_id: None,
             text_bytes: 0,
             unknown_count: 0,
         };

@@ -72,7 +72,7 @@ impl RelayedTurns {
             call_id: CallId(self.ids.ulid()),
             translation: Translation::streaming(ids, &model, principal),
             held: Some(HeldResponse::new(input.turn_id, input.episode_id, model)),
-            sent_id: None,
+            awaits_id: Some(input.turn_id),
             text_bytes: 0,
             unknown_count: 0,
         };

@@ -37,6 +37,16 @@ async fn replaced(fixture: &ServerFixture) -> String {
     count.unwrap_or("0").to_owned()
 }
 
+/// An answer that has an id, begins and does not go on.
+fn begun(id: &str) -> Vec<Step> {
+    vec![
+        Step::head(),
+        Step::event(&response_id(id)),
+        Step::event(&text("Hel")),
+        Step::Stall,
+    ]
+}
+
 async fn said(fixture: &ServerFixture, name: &str) -> (TurnId, Vec<Block>) {
     let question = ChatSubmit::new("hi").session(fixture.session);
     whole(&fixture.api, name, &question).await
@@ -108,12 +118,7 @@ async fn every_frame_has_the_id_live_and_replayed() {
 #[tokio::test]
 async fn turn_is_stopped_by_the_id_by_its_owner_only() {
     for over_the_session_wire in [false, true] {
-        let steps = vec![
-            Step::head(),
-            Step::event(&response_id("run:7")),
-            Step::event(&text("Hel")),
-            Step::Stall,
-        ];
+        let steps = begun("run:7");
         let (_upstream, fixture) = relay(steps).await;
         let mut client = fixture.watch("canceller", SubscribeOptions::live()).await;
         let question = ChatSubmit::new("hi").session(fixture.session);
@@ -208,12 +213,7 @@ async fn id_in_use_of_another_form_or_of_this_server_is_replaced() {
 // S1-034, D-04
 #[tokio::test]
 async fn two_turns_at_once_do_not_share_an_id() {
-    let steps = vec![
-        Step::head(),
-        Step::event(&response_id("resp_abc")),
-        Step::event(&text("Hel")),
-        Step::Stall,
-    ];
+    let steps = begun("resp_abc");
     let (_upstream, fixture) = relay(steps).await;
     let question = ChatSubmit::new("hi");
     let mut responses = Vec::new();
@@ -248,6 +248,7 @@ async fn id_that_comes_late_is_not_waited_for() {
     );
     let answer = fixture.api.get("/turns/resp_late").await;
     assert_eq!(answer.expect("an answer").status, 404);
+    assert_eq!(replaced(&fixture).await, "1");
     // More than is held back at once needs no waiting either.
     let long = "a".repeat(100_000);
     for said_before in [&[][..], &[text("x")]] {
@@ -319,12 +320,7 @@ async fn turn_that_a_kill_cut_off_ends_under_the_id() {
 // S1-034
 #[tokio::test]
 async fn stream_of_a_deleted_session_ends_under_the_id() {
-    let steps = vec![
-        Step::head(),
-        Step::event(&response_id("resp_abc")),
-        Step::event(&text("Hel")),
-        Step::Stall,
-    ];
+    let steps = begun("resp_abc");
     let (_upstream, fixture) = relay(steps).await;
     let question = ChatSubmit::new("hi").session(fixture.session);
     let mut stream = say(&fixture.api, "deleted", &question).await;
@@ -344,12 +340,7 @@ async fn stream_of_a_deleted_session_ends_under_the_id() {
 // S1-034
 #[tokio::test]
 async fn streaming_turn_is_replayed_from_the_folder_by_its_id() {
-    let steps = vec![
-        Step::head(),
-        Step::event(&response_id("resp_abc")),
-        Step::event(&text("Hel")),
-        Step::Stall,
-    ];
+    let steps = begun("resp_abc");
     let (_upstream, fixture) = relay(steps).await;
     let question = ChatSubmit::new("hi").session(fixture.session);
     let mut stream = say(&fixture.api, "live", &question).await;

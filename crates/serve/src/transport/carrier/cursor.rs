@@ -354,7 +354,8 @@ impl SessionCursor {
             RingRead::Behind if self.is_live && !self.has_paused && !selection.may_leave_ring() => {
                 Ok(Fill::Overrun)
             }
-            // The filter hides most of what overtook the client, or the server, not the client, is why the ring no longer has the event.
+            // Not the client's fault: its filter hides most of what overtook it, a burst did, or the
+            // server has evicted the event.
             RingRead::Behind | RingRead::Evicted => {
                 self.restart(live, selection).await?;
                 Ok(Fill::Progress)
