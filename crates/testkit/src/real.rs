@@ -107,9 +107,11 @@ impl RealModel {
     async fn logged_times(&self, text: &str, count: usize) -> String {
         let mut changes = self.lines.subscribe();
         let has = |lines: &Vec<String>| lines.iter().filter(|l| l.contains(text)).count() >= count;
-        let waited = tokio::time::timeout(PATIENCE, changes.wait_for(has)).await;
+        let waited = tokio::time::timeout(PATIENCE, changes.wait_for(has));
+        // What it returns holds a lock: a second one behind a writer that waits would never come.
+        let is_logged = matches!(waited.await, Ok(Ok(_)));
         assert!(
-            matches!(waited, Ok(Ok(_))),
+            is_logged,
             "the model's server did not log {text:?} {count} times: {:#?}",
             self.log()
         );
