@@ -1,6 +1,7 @@
 //! Limits that owners share: turns in flight, memory of rings, tokens, connections, descriptors. What
 //! is above a limit gets 429 with `Retry-After`, and one owner at its limit delays no other.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -236,10 +237,16 @@ async fn connections_are_shared_by_owners() {
     let session = ann.create().await.expect("a session");
     let attached = ann.attach(session).await.expect("a token");
     let url = attached["ws_url"].as_str().expect("an address");
-    let mut open = Vec::new();
+    let open = Mutex::new(Vec::new());
     for number in 0..3 {
-        let client = WatchClient::connect(&ann, &format!("client {number}"), session).await;
-        open.push(client.expect("a connection"));
+        // The place of the request for the token is free again just after its answer was read.
+        until("a connection", || async {
+            let client = WatchClient::connect(&ann, &format!("client {number}"), session).await;
+            let is_open = client.is_ok();
+            open.lock().expect("a lock").extend(client);
+            is_open
+        })
+        .await;
     }
     let above = WatchClient::open(&ann, "above", session, url, None).await;
     assert_eq!(above.expect_err("refused").status, 429);
