@@ -122,18 +122,23 @@ pub async fn ended(api: &ApiClient, turn: TurnId) -> Option<Position> {
     }
 }
 
-/// Waits until no turn runs in a session; returns the position of the last terminal.
+/// Waits until no turn of a session runs or waits, of the newest hundred; returns the position of the
+/// newest turn's terminal. A queued turn may end before an older one that runs.
 pub async fn wait_until_idle(api: &ApiClient, session: SessionId) -> Option<Position> {
-    loop {
-        let path = format!("/sessions/{session}/turns?limit=1");
-        if let Ok(answer) = api.get(&path).await {
-            let turn = answer.json()["turns"][0]["turn_id"]
-                .as_str()
-                .map(str::parse);
-            return ended(api, turn?.ok()?).await;
+    let path = format!("/sessions/{session}/turns?limit=100");
+    let turns = loop {
+        if let Ok(answer) = api.get(&path).await
+            && let Some(turns) = answer.json()["turns"].as_array()
+        {
+            break turns.clone();
         }
         tokio::time::sleep(Duration::from_millis(25)).await;
+    };
+    let mut newest = None;
+    for turn in turns.iter().rev() {
+        newest = ended(api, turn["turn_id"].as_str()?.parse().ok()?).await;
     }
+    newest
 }
 
 /// Creates `count` sessions for a campaign.
