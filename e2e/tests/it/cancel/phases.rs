@@ -117,19 +117,19 @@ async fn model_call_is_stopped_in_every_phase_and_socket_closes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stop_at_end_of_message_matches_a_known_case() {
     let fixture = StopFixture::open(Duration::from_secs(1)).await;
-    let parts = (0..8).map(|n| say_back(n, "a word"));
-    fixture.fake.always("seam-phase", ModelMessage::new(parts));
     let api = &fixture.api;
     let mut sessions = Vec::new();
     for way in StopMethod::ALL {
+        let message = format!("seam of {way:?}");
+        let parts = (0..8).map(|n| say_back(n, "a word"));
+        fixture.fake.push_if(&message, ModelMessage::new(parts));
+        // However late the stop arrives, the turn still runs.
+        let nap = MessagePart::call("call_nap", "nap", &json!({"ms": 30_000}));
+        fixture.fake.always(&message, ModelMessage::new([nap]));
         let session = api.create().await.expect("a session");
         sessions.push(session);
         let mut client = watch(api, "seam", session).await;
-        let turn = api
-            .submit(session, "seam-phase")
-            .await
-            .expect("taken")
-            .turn_id;
+        let turn = api.submit(session, &message).await.expect("taken").turn_id;
         let mut seen = reach(&mut client, &[EventType::MessageComplete]).await;
         way.stop(api, &mut client, (session, turn)).await;
         seen.extend(client.turn(turn).await.expect("the end"));
