@@ -12,6 +12,7 @@ mod regression;
 mod chat;
 mod usage;
 mod maintenance;
+mod token;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use chat::{
@@ -20,6 +21,9 @@ pub(crate) use chat::{
 pub(crate) use maintenance::{CompactArgs, ConfirmArgs, RetentionArgs, RetentionCommand};
 pub(crate) use pack::{CheckArgs, InitArgs};
 pub(crate) use regression::{RecordArgs, RerunArgs};
+pub(crate) use token::{
+    TokenArgs, TokenCommand, TokenCreateArgs, TokenFileArgs, TokenListArgs, TokenRevokeArgs,
+};
 pub(crate) use usage::UsageArgs;
 
 const EXAMPLES: &str = "\
@@ -71,6 +75,8 @@ pub(crate) enum CliCommand {
     Compact(CompactArgs),
     /// Confirm the clock to the retention.
     Retention(RetentionArgs),
+    /// Create, list and revoke API tokens.
+    Token(TokenArgs),
     /// Show every effective setting and its origin.
     #[command(after_help = CONFIG)]
     Config(ConfigArgs),
@@ -210,6 +216,12 @@ pub(crate) struct ClientArgs {
     /// The principal's tenant, a UUID
     #[arg(long, value_name = "UUID", default_value = TENANT)]
     pub(crate) tenant: TenantId,
+    /// The file with the API token, for a server with authentication
+    #[arg(long, value_name = "FILE", env = "TURNWIRE_TOKEN_FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The API token itself, from the environment alone: a command line is visible to others
+    #[arg(skip = std::env::var("TURNWIRE_TOKEN").ok().filter(|token| !token.is_empty()))]
+    pub(crate) token: Option<String>,
 }
 
 const SERVER: &str = "http://127.0.0.1:8421";
@@ -225,6 +237,13 @@ impl ClientArgs {
         }
     }
 
+    /// The principal and tenant, as far as a flag names them: a token names them already.
+    pub(crate) fn named_owner(&self) -> (Option<Principal>, Option<TenantId>) {
+        let principal = (self.principal.as_str() != PRINCIPAL).then(|| self.principal.clone());
+        let tenant = (self.tenant != TenantId::default()).then_some(self.tenant);
+        (principal, tenant)
+    }
+
     /// The flags with which a later command reaches the same server for the same owner. They do
     /// not rely on the environment, which may differ by then.
     pub(crate) fn flags(&self) -> String {
@@ -237,7 +256,11 @@ impl ClientArgs {
             true => String::new(),
             false => format!(" --{name} {value}"),
         };
-        values.map(flag).concat()
+        let token = self.token_file.as_ref();
+        let token = token.map_or_else(String::new, |file| {
+            format!(" --token-file {}", file.display())
+        });
+        values.map(flag).concat() + &token
     }
 }
 
@@ -313,7 +336,7 @@ mod tests {
     #[test]
     fn top_level_help_fits_on_one_screen() {
         let help = CommandLine::command().render_help().to_string();
-        assert!(help.lines().count() <= 32, "{help}");
+        assert!(help.lines().count() <= 40, "{help}");
         assert!(
             help.lines().all(|line| line.chars().count() <= 100),
             "{help}"

@@ -6,6 +6,7 @@ pub(crate) mod verify;
 pub(crate) mod pack;
 pub(crate) mod settings;
 pub(crate) mod maintenance;
+pub(crate) mod token;
 pub(crate) mod usage;
 pub(crate) mod approve;
 pub(crate) mod record;

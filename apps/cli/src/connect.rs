@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use turnwire_client::Client;
 use turnwire_log::sqlite::SqliteStore;
 
@@ -11,7 +11,28 @@ use crate::session_source::SessionSource;
 
 /// A [`Client`] of the server that a command names.
 pub(crate) fn client(args: &ClientArgs) -> Result<Client> {
-    Ok(Client::new(&args.server)?.for_owner(&args.owner()))
+    let client = Client::new(&args.server)?;
+    let Some(token) = token(args)? else {
+        return Ok(client.for_owner(&args.owner()));
+    };
+    let (principal, tenant) = args.named_owner();
+    Ok(client.with_token(&token, principal.as_ref(), tenant))
+}
+
+/// The API token of a command.
+fn token(args: &ClientArgs) -> Result<Option<String>> {
+    let Some(path) = &args.token_file else {
+        return Ok(args.token.clone());
+    };
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("reading the token in {}", path.display()))?;
+    let token = text.trim();
+    ensure!(
+        !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()),
+        "{} has no token: expected one line",
+        path.display()
+    );
+    Ok(Some(token.to_owned()))
 }
 
 /// Opens a data folder as a read-only [`SqliteStore`]; a server may run on it.

@@ -19,8 +19,8 @@ use turnwire_tool::guard;
 
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
 use crate::command::{
-    approve, chat, maintenance, manual, pack, record, replay, rerun, serve, settings, tail, usage,
-    verify,
+    approve, chat, maintenance, manual, pack, record, replay, rerun, serve, settings, tail, token,
+    usage, verify,
 };
 
 // The server allocates small frames on many threads; the system's allocator keeps that memory.
@@ -60,6 +60,7 @@ fn run(command: CliCommand) -> Result<ExitCode> {
         CliCommand::Retention(args) => match &args.command {
             RetentionCommand::Confirm(args) => maintenance::confirm(args)?,
         },
+        CliCommand::Token(args) => token::run(&args)?,
         CliCommand::Completions(args) => manual::completions(&args),
         CliCommand::Man(args) => manual::man(&args)?,
         CliCommand::Replay(args) => replay::run(&args)?,

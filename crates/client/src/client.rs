@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use turnwire_event::{Owner, SessionId, TurnId};
+use turnwire_event::{Owner, Principal, SessionId, TenantId, TurnId};
 use turnwire_wire::rest::feedback::{FeedbackAccepted, FeedbackRequest};
 use turnwire_wire::rest::session::{
     SessionAttached, SessionCreate, SessionCreatedBody, SessionList,
@@ -40,6 +40,23 @@ impl Client {
             ("x-tenant-id", owner.tenant.to_string()),
             ("x-turnwire-principal", owner.principal.to_string()),
         ];
+        Self {
+            http: Arc::new(HttpConnections::new(self.http.address.clone(), headers)),
+        }
+    }
+
+    /// A client of the same server that sends its requests with a bearer token. The token names the
+    /// principal; a service may name another, and a tenant to be checked.
+    #[must_use]
+    pub fn with_token(
+        &self,
+        token: &str,
+        principal: Option<&Principal>,
+        tenant: Option<TenantId>,
+    ) -> Self {
+        let mut headers = vec![("authorization", format!("Bearer {token}"))];
+        headers.extend(principal.map(|name| ("x-turnwire-principal", name.to_string())));
+        headers.extend(tenant.map(|tenant| ("x-tenant-id", tenant.to_string())));
         Self {
             http: Arc::new(HttpConnections::new(self.http.address.clone(), headers)),
         }

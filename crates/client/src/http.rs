@@ -4,6 +4,7 @@
 //! the server has closed in the meantime is replaced. A request is never sent twice: a submit whose
 //! response was lost may have been accepted. The caller of a submit with a key can repeat it.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,11 +34,20 @@ pub(crate) struct RestResponse {
 }
 
 /// The connections to the server at a [`ServerAddress`], and the headers of every request.
-#[derive(Debug)]
 pub(crate) struct HttpConnections {
     pub(crate) address: ServerAddress,
     pub(crate) headers: Vec<(&'static str, String)>,
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+}
+
+impl fmt::Debug for HttpConnections {
+    /// Without the headers: a token may be among them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("HttpConnections");
+        debug
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }
 
 impl HttpConnections {

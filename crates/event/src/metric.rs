@@ -168,6 +168,8 @@ metrics! {
     BUS_EVENTS_DROPPED_TOTAL = "turnwire_session_bus_events_dropped_total", "session.bus_events_dropped_total", "Notices about clients (bus.*) not stored because their session has session.bus_events_max of them";
     LIMIT_REFUSED_TOTAL = "turnwire_limit_refused_total", "limit.refused_total", "Requests refused because a limit was reached, by limit and scope: owner or all";
     DISPATCH_OVERHEAD_SECONDS = "turnwire_dispatch_overhead_seconds", "dispatch.overhead_ms", "Time of one sub-agent invocation outside of models and tools, from the parsed tool call to its handled result; the wait for the commit of its tool calls included";
+    AUTH_REFUSED_TOTAL = "turnwire_auth_refused_total", "auth.refused_total", "Requests whose token was missing or not accepted, by reason";
+    AUTH_RELOADS_TOTAL = "turnwire_auth_reloads_total", "auth.reloads_total", "Loads of tokens or keys that changed something or failed, by result";
     HTTP_REQUESTS_TOTAL = "turnwire_http_requests_total", "http.requests_total", "Requests answered, by method, route and status";
     STREAM_CCS_ERROR_TOTAL = "turnwire_stream_ccs_error_total", "stream.ccs_error_total", "Failed calls to data services, by enricher and reason";
     PS6_PRINCIPAL_MISMATCH_TOTAL = "turnwire_ps6_envelope_principal_mismatch_total", "ps6.envelope.principal_mismatch_total", "Answers of data services for another principal, by consumer; any above 0 is an incident";

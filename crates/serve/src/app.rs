@@ -6,10 +6,12 @@
 //!                    producer ─▶ sessions (gate, order, ring) ─────────────┘ ─▶ routes ─▶ listen
 //! ```
 
+mod access;
 mod confirm;
 mod folders;
 mod options;
 
+pub use access::AccessError;
 pub use confirm::write_confirmation;
 
 use std::io::Write as _;
@@ -38,14 +40,13 @@ use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemIdGenera
 use turnwire_tool::runner::ProgramFolders;
 use turnwire_tool::{OrphanReaper, ProgramRunner, Toolbox};
 
-use crate::access::cors::CorsPolicy;
+use crate::access::live_identity::LiveIdentities;
 use crate::config::ServerConfig;
 use crate::host::{
     self, BundledService, PackHost, PackLoadError, PackSource, ServerVariables, SingleAgentHost,
 };
 use crate::listen;
 use crate::metrics::MetricsHandle;
-use crate::request::shares::RequestShares;
 use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 use crate::{middleware, routes};
@@ -65,6 +66,9 @@ pub enum RunError {
     /// The [`Dialer`] cannot be created.
     #[error(transparent)]
     Dial(#[from] turnwire_dial::DialError),
+    /// Callers cannot be authenticated.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The [`SqliteStore`] cannot be opened.
     #[error(transparent)]
     Store(#[from] turnwire_log::OpenError),
@@ -189,6 +193,7 @@ impl App {
         producer: Arc<dyn TurnProducer>,
     ) -> Result<Self, RunError> {
         let metrics = MetricsHandle::install();
+        let authenticator = Arc::new(access::authenticator(&config).await?);
         let store = Arc::new(SqliteStore::open(&options::store(&config))?);
         store.set_wal_bytes_max(config.store.wal_bytes_max)?;
         let reserve = DiskReserve::new(config.home.join("reserve"), config.store.reserve_bytes);
@@ -222,6 +227,8 @@ impl App {
             next_connection: AtomicU64::new(1),
             lag_max: AtomicU64::new(0),
             tasks: TaskTracker::new(),
+            attach_tokens: Arc::new(access::attach_tokens(&config)),
+            identities: Arc::new(LiveIdentities::new(authenticator)),
             connections: listen::OwnerShares::new(
                 config.http.connections_max,
                 config.http.connections_max_per_owner,
@@ -248,11 +255,8 @@ impl App {
 
     /// All routes with their middleware.
     pub fn router(&self) -> Router {
-        let cors = CorsPolicy::new(&self.state.config.http.cors_origins);
-        let (streams, http) = (&self.state.streams, &self.state.config.http);
-        let (connections, transfers) = (streams.connections.clone(), streams.transfers.clone());
-        let shares = RequestShares::new(connections, transfers, http);
-        middleware::wrap(routes::router(self.state.clone()), cors, shares)
+        let rules = access::request_rules(&self.state.config, &self.state.streams);
+        middleware::wrap(routes::router(self.state.clone()), rules)
     }
 
     /// Serves `listener` until `drain` is cancelled; then running turns may end and connections close.
@@ -266,6 +270,10 @@ impl App {
         let accepting = tokio::spawn(accepting);
         let host = state.host.clone();
         let policy_task = host.map(|host| tokio::spawn(policies(host, state.service.clone())));
+        let identity_task = tokio::spawn(follow_identities(
+            state.config.clone(),
+            state.streams.clone(),
+        ));
         drain.cancelled().await;
         let drain_ms = state.config.listen.drain_ms;
         tracing::info!("draining: no new turns, {drain_ms} ms for those that run");
@@ -282,6 +290,7 @@ impl App {
         if let Some(policy_task) = policy_task {
             policy_task.abort();
         }
+        identity_task.abort();
         if let Some(host) = &state.host {
             host.close().await;
         }
@@ -295,6 +304,15 @@ impl App {
         // A disk that is still full must not keep the process from ending.
         let _ = tokio::time::timeout(Duration::from_secs(5), closing).await;
     }
+}
+
+/// Keeps credentials, attach tokens and the identities of connections up to date; never ends.
+async fn follow_identities(config: Arc<ServerConfig>, streams: Arc<Streams>) {
+    tokio::join!(
+        access::follow_credentials(config, streams.clone()),
+        access::remove_expired_tokens(streams.clone()),
+        streams.identities.sweep(),
+    );
 }
 
 /// Announces every change of the routing policy to the sessions (S3-104); never ends.

@@ -8,6 +8,8 @@
 
 pub mod setting;
 pub mod listen;
+pub mod server;
+pub mod auth;
 pub mod http;
 pub mod stream;
 pub mod wire;
@@ -23,6 +25,7 @@ pub mod log;
 
 use std::path::{Path, PathBuf};
 
+use auth::AuthMode;
 pub use outbound::{dial, relay};
 use setting::file;
 pub use setting::origin::{ConfigError, SettingOrigin};
@@ -31,6 +34,8 @@ use setting::section::{SectionTable, SectionValues};
 
 const ENV_PREFIX: &str = "TURNWIRE_";
 const FILE_NAME: &str = "turnwire.yaml";
+/// In the home folder.
+const TOKENS_FILE_NAME: &str = "tokens.json";
 
 /// The share of one owner in `total`: `per_owner`, and three quarters at most, so that others always
 /// have some. At least one.
@@ -67,6 +72,10 @@ macro_rules! sections {
 sections! {
     /// Where the server listens, and how it shuts down.
     listen: Listen,
+    /// How the server is reached from outside.
+    server: Server,
+    /// Who may call the server.
+    auth: Auth,
     /// Limits of a request.
     http: Http,
     /// Streams of both wires.
@@ -178,10 +187,58 @@ impl ServerConfig {
             let expected = format!("at most model.retry_max_ms, which is {}", m.retry_max_ms);
             return Err(values.refuse("model", "retry_base_ms", expected));
         }
+        self.check_access(values)?;
         if m.record.is_some() && self.script.file.is_some() {
             let expected = "none beside script.file: where a script speaks, no provider streams \
                             anything to record; leave one of the two out";
             return Err(values.refuse("model", "record", expected.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl ServerConfig {
+    /// The file of API tokens.
+    pub fn tokens_file(&self) -> PathBuf {
+        let named = self.auth.tokens_file.clone();
+        named.unwrap_or_else(|| self.home.join(TOKENS_FILE_NAME))
+    }
+
+    /// Checks that nobody can reach a server that believes everybody, and that the settings of the
+    /// mode are complete.
+    fn check_access(&self, values: &SectionValues) -> Result<(), ConfigError> {
+        let (auth, refuse) = (&self.auth, |section, key, expected: &str| {
+            Err(values.refuse(section, key, expected.to_owned()))
+        });
+        if auth.mode == AuthMode::None {
+            if !self.listen.address.ip().is_loopback() {
+                let expected = "a loopback address such as 127.0.0.1:8421 while auth.mode is none: \
+                                requests are not authenticated, so the server must not be reachable \
+                                from other machines";
+                return refuse("listen", "address", expected);
+            }
+            if self.server.public_url.is_some() {
+                let expected = "none while auth.mode is none: a server that others reach must \
+                                authenticate them";
+                return refuse("server", "public_url", expected);
+            }
+        }
+        if auth.mode == AuthMode::Jwt {
+            if auth.jwt_issuer.is_none() {
+                return refuse(
+                    "auth",
+                    "jwt_issuer",
+                    "the issuer of the tokens, since auth.mode is jwt",
+                );
+            }
+            if auth.jwt_audience.is_empty() {
+                let expected = "the audience of the tokens, since auth.mode is jwt";
+                return refuse("auth", "jwt_audience", expected);
+            }
+            if auth.jwt_jwks.is_none() {
+                let expected = "the URL or the file of the keys, since auth.mode is jwt";
+                return refuse("auth", "jwt_jwks", expected);
+            }
         }
         Ok(())
     }

@@ -135,7 +135,7 @@ impl RequestFault {
     fn retry_after_s(&self) -> Option<u64> {
         match self.code {
             Code::TooManyRequests | Code::QueueFull => Some(1),
-            Code::Draining | Code::StorageFull => Some(5),
+            Code::Draining | Code::StorageFull | Code::AuthUnavailable => Some(5),
             Code::SessionQuarantined | Code::DatabaseDamaged | Code::FolderLost => Some(60),
             _ => None,
         }
@@ -156,8 +156,13 @@ impl RequestFault {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         if self.code == Code::Unauthorized {
-            let scheme = HeaderValue::from_static("AttachToken");
-            headers.insert(header::WWW_AUTHENTICATE, scheme);
+            let challenge = match problem.extra.get("reason").and_then(Value::as_str) {
+                None => "AttachToken",
+                Some("missing") => "Bearer realm=\"turnwire\"",
+                Some(_) => "Bearer realm=\"turnwire\", error=\"invalid_token\"",
+            };
+            let challenge = HeaderValue::from_static(challenge);
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }
@@ -244,11 +249,6 @@ impl From<Error> for RequestFault {
                 Code::CursorExpired,
                 "The cursor is outside the retained events; start again without a cursor.",
             ),
-            Error::Unauthorized => (
-                Code::Unauthorized,
-                "The attach token is unknown, used, expired or another session's; ask for a new \
-                 one with GET /sessions/{id}.",
-            ),
             Error::Quarantined => (
                 Code::SessionQuarantined,
                 "The session's log is damaged and is not served; other sessions are not affected.",
@@ -312,13 +312,6 @@ fn limit_detail(resource: SharedResource, refusal: FairRefusal) -> &'static str 
         }
         (SharedResource::RunningWorkers, _) => {
             "As many workers run as may; try again when one has ended."
-        }
-        (SharedResource::AttachTokens, OwnerFull) => {
-            "You have as many unused attach tokens as one principal may have; use them or wait until \
-             they expire."
-        }
-        (SharedResource::AttachTokens, AllFull) => {
-            "The server has as many unused attach tokens as it may; try again soon."
         }
         (SharedResource::InputBytes, OwnerFull) => {
             "Your turns in flight have as many bytes of input as one principal may have; try again when \

@@ -37,6 +37,7 @@ use tower::ServiceExt as _;
 use turnwire_event::Clock as _;
 use turnwire_session::SystemClock;
 
+use crate::access::forwarded::PeerAddress;
 use crate::config::ServerConfig;
 use crate::config::http::Http;
 
@@ -228,7 +229,11 @@ async fn connection(
     let handed: Arc<Mutex<Option<Handed>>> = Arc::default();
     let (hand, answering, app) = (handed.clone(), state.clone(), context.app.clone());
     let answer_limit = context.answer_limit;
-    let service = service_fn(move |request: Request<Incoming>| {
+    let peer = stream.peer_addr().ok().map(|peer| PeerAddress(peer.ip()));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
         let (hand, busy) = (hand.clone(), answering.begin_request());
         let answering = answering.clone();
         let response = app.clone().oneshot(request.map(Body::new));

@@ -1,8 +1,8 @@
 //! The middleware of every request and response.
 //!
 //! ```text
-//! trace id → guard → owner's share → preflight or route → panic caught → problem written → headers
-//!          → counted
+//! trace id → guard → preflight, or caller → its share → route → panic caught → problem written
+//!          → headers → counted
 //! ```
 
 use std::panic::AssertUnwindSafe;
@@ -15,12 +15,15 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use tracing::Instrument as _;
 use turnwire_event::metric;
+use turnwire_identity::Caller;
 
-use crate::access::cors::{self, CorsPolicy};
-use crate::access::guard::admit;
+use crate::access::callers::{self, Callers};
+use crate::access::cors;
+use crate::access::forwarded::{PeerAddress, TrustedProxies};
+use crate::access::guard::{AdmittedRequest, Guard};
 use crate::error::{RequestFault, with_problem_body};
 use crate::listen::{OwnerPermit, SocketTakeover};
-use crate::request::shares::RequestShares;
+use crate::request::shares::{self, RequestShares};
 use crate::request::trace::RequestTrace;
 
 /// Headers of every response that does not set them itself.
@@ -36,28 +39,47 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Wraps all routes of the server; call it last. Pages of the sites in [`CorsPolicy`] may call
-/// them, and each owner has its part of `shares`.
-pub fn wrap(routes: Router, cors: CorsPolicy, shares: RequestShares) -> Router {
+/// What decides whether a request reaches its route.
+#[derive(Clone)]
+pub struct AccessRules {
+    pub(crate) guard: Guard,
+    pub(crate) proxies: TrustedProxies,
+    pub(crate) callers: Callers,
+    /// The share of each owner.
+    pub(crate) shares: RequestShares,
+}
+
+/// Wraps all routes of the server; call it last.
+pub fn wrap(routes: Router, rules: AccessRules) -> Router {
     routes
         .fallback(async || RequestFault::not_found())
         .method_not_allowed_fallback(async || RequestFault::method_not_allowed())
-        .layer(from_fn_with_state((cors, shares), handle))
+        .layer(from_fn_with_state(rules, handle))
 }
 
-/// The answer to a request that [`admit`] accepted, with the permit of its owner.
+/// The answer to a request that the [`Guard`] has admitted, with the permit of its owner.
 async fn respond(
-    request: Request,
+    mut request: Request,
     next: Next,
-    shares: &RequestShares,
+    rules: &AccessRules,
     (site, span): (Option<&HeaderValue>, &tracing::Span),
 ) -> Result<Response, RequestFault> {
-    let share = shares.count(&request)?;
     let method = request.method().clone();
     let is_preflight = site.is_some() && cors::is_preflight(&method, request.headers());
     let route = request.extensions().get::<MatchedPath>();
     let preflight_route = route.filter(|_| is_preflight);
-    let mut response = match preflight_route.and_then(|route| cors::preflight(route.as_str())) {
+    // A browser sends it without a token.
+    let preflight = preflight_route.and_then(|route| cors::preflight(route.as_str()));
+    let caller = match preflight {
+        Some(_) => None,
+        None => identify(rules, &mut request, site).await?,
+    };
+    let owner = caller.as_ref().map(|caller| &caller.owner);
+    let share = rules.shares.count(&request, owner)?;
+    if let Some(caller) = caller {
+        request.extensions_mut().insert(caller);
+    }
+    let mut response = match preflight {
         Some(response) => response,
         None => {
             let run = AssertUnwindSafe(next.run(request)).catch_unwind();
@@ -74,25 +96,43 @@ async fn respond(
     Ok(response)
 }
 
-async fn handle(
-    State((cors, shares)): State<(CorsPolicy, RequestShares)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+/// The caller of a request. A probe of a server that believes everybody is answered whatever its
+/// headers say.
+async fn identify(
+    rules: &AccessRules,
+    request: &mut Request,
+    site: Option<&HeaderValue>,
+) -> Result<Option<Caller>, RequestFault> {
+    let caller = rules.callers.identify(request, site).await;
+    if caller.is_err() && rules.callers.is_open() && shares::is_probe(request.uri().path()) {
+        return Ok(Some(callers::believed_anonymous()));
+    }
+    caller
+}
+
+async fn handle(State(rules): State<AccessRules>, mut request: Request, next: Next) -> Response {
     let trace = RequestTrace::of(request.headers());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = label(request.method());
     let trace_id = trace.trace_id.clone();
     request.extensions_mut().insert(trace);
+    let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0);
+    let forwarded = rules.proxies.read(peer, request.headers());
+    let client = forwarded.client.map(tracing::field::display);
     // Never the whole path and query: they can hold an attach token.
-    let span = tracing::error_span!("request", trace_id, method);
+    let span = tracing::error_span!("request", trace_id, method, client);
     let mut site = None;
-    let response = match admit(request.method(), request.uri(), request.headers(), &cors) {
+    let (uri, headers) = (request.uri(), request.headers());
+    let response = match rules
+        .guard
+        .admit(request.method(), uri, headers, &forwarded)
+    {
         Err(fault) => Err(fault),
-        Ok(admitted) => {
-            request.extensions_mut().insert(admitted.host);
-            site = admitted.site;
-            respond(request, next, &shares, (site.as_ref(), &span)).await
+        Ok(AdmittedRequest { base, site: from }) => {
+            site = from.0.clone();
+            request.extensions_mut().insert(base);
+            request.extensions_mut().insert(from);
+            respond(request, next, &rules, (site.as_ref(), &span)).await
         }
     };
     let mut response = response.unwrap_or_else(RequestFault::into_response);
@@ -104,6 +144,7 @@ async fn handle(
         }
         None => close_after(&mut response),
     }
+    let cors = &rules.guard.cors;
     cors.add_headers(site.as_ref(), &mut response);
     for (name, value) in HEADERS {
         let entry = response.headers_mut().entry(name);
@@ -146,13 +187,18 @@ fn label(method: &Method) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::attach_tokens::AttachTokens;
+    use crate::access::cors::CorsPolicy;
     use crate::config::setting::site::SiteOrigin;
     use crate::config::{ServerConfig, SettingSources};
     use crate::listen::OwnerShares;
     use axum::body::{Body, to_bytes};
     use axum::routing::{get, post};
     use serde_json::Value;
+    use std::sync::Arc;
+    use std::time::Duration;
     use tower::ServiceExt as _;
+    use turnwire_identity::Authenticator;
 
     fn app(cors: CorsPolicy) -> Router {
         let routes = Router::new()
@@ -163,7 +209,22 @@ mod tests {
             )
             .route("/sessions", get(async || "a").post(async || "b"))
             .route("/make", post(async || "made"));
-        wrap(routes, cors, shares(10, 10))
+        wrap(routes, rules(cors, shares(10, 10)))
+    }
+
+    /// Rules of a server that believes every caller.
+    fn rules(cors: CorsPolicy, shares: RequestShares) -> AccessRules {
+        let authenticator = Authenticator::open(Arc::new(turnwire_session::SystemClock));
+        let tokens = AttachTokens::new(Duration::from_secs(60), 10, 10);
+        AccessRules {
+            guard: Guard {
+                cors,
+                ..Guard::default()
+            },
+            proxies: TrustedProxies::default(),
+            callers: Callers::new(Arc::new(authenticator), Arc::new(tokens)),
+            shares,
+        }
     }
 
     /// Shares of each owner in 400 connections and a hundred large answers; 64 are for probes.
@@ -189,7 +250,10 @@ mod tests {
             .route("/healthz", get(async || "ok"))
             .route("/metrics", get(large))
             .route("/large", get(large).post(large));
-        wrap(routes, CorsPolicy::new(&[]), shares(connections, transfers))
+        wrap(
+            routes,
+            rules(CorsPolicy::new(&[]), shares(connections, transfers)),
+        )
     }
 
     async fn send(app: &Router, method: &str, path: &str, more: &[(&str, &str)]) -> Response {

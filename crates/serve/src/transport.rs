@@ -14,11 +14,14 @@ pub(crate) mod turn;
 mod chat;
 pub mod session;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use tokio_util::task::TaskTracker;
 use turnwire_session::{LiveSessions, TurnCanceller};
 
+use crate::access::attach_tokens::AttachTokens;
+use crate::access::live_identity::LiveIdentities;
 use crate::config::stream::Stream as StreamSettings;
 use crate::listen::OwnerShares;
 
@@ -44,6 +47,10 @@ pub struct Streams {
     pub next_connection: AtomicU64,
     /// The running connections: [`App::serve`](crate::app::App::serve) waits for their last frames.
     pub tasks: TaskTracker,
+    /// The tokens with which streams are opened from browsers.
+    pub attach_tokens: Arc<AttachTokens>,
+    /// The identities of the open connections.
+    pub identities: Arc<LiveIdentities>,
     /// The share of each owner in all connections.
     pub connections: OwnerShares,
     /// The share of each owner in the large bodies that are received or sent.

@@ -14,8 +14,6 @@ pub enum SharedResource {
     /// Turns of workers that run: see
     /// [`Options::workers_running_max`](crate::Options::workers_running_max).
     RunningWorkers,
-    /// Unused attach tokens: see [`Options::tokens_max`](crate::Options::tokens_max).
-    AttachTokens,
     /// Bytes of the inputs of running and queued turns: see
     /// [`Options::inputs_bytes_max`](crate::Options::inputs_bytes_max).
     InputBytes,
@@ -30,7 +28,6 @@ impl SharedResource {
             Self::RunningTurns => "running_turns",
             Self::QueuedTurns => "queued_turns",
             Self::RunningWorkers => "running_workers",
-            Self::AttachTokens => "attach_tokens",
             Self::InputBytes => "input_bytes",
             Self::OpenSessions => "open_sessions",
         }
@@ -79,9 +76,6 @@ pub enum Error {
     /// Retention has removed the events after the cursor.
     #[error("the events after the cursor were removed by retention")]
     CursorExpired,
-    /// The attach token is unknown, used, expired, or of another session.
-    #[error("the attach token is not valid")]
-    Unauthorized,
     /// A record of the session does not match its hash, or a page of the database is damaged.
     #[error("the log of the session is damaged")]
     Quarantined,

@@ -34,7 +34,7 @@ pub use clock::{SystemClock, SystemIdGenerator};
 pub use error::{Error, SharedResource};
 pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
 pub use handle::canceller::TurnCanceller;
-pub use handle::live_sessions::{AttachTicket, LiveSessions};
+pub use handle::live_sessions::LiveSessions;
 pub use handle::reader::{EventLogQuery, EventPage, SessionReader};
 pub use handle::service::{ServiceParts, SessionService, WeakSessionService};
 pub use handle::status::ServiceStatus;

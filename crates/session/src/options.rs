@@ -21,12 +21,6 @@ pub struct Options {
     pub turn_idle: Duration,
     /// How long a turn that ends waits for its processes and workers to stop.
     pub stop_wait: Duration,
-    /// Lifetime of an attach token (D-39).
-    pub token_ttl: Duration,
-    /// Unused attach tokens at once. Each has 200 bytes, so the default bounds them at 20 MB.
-    pub tokens_max: usize,
-    /// Unused attach tokens of one owner.
-    pub tokens_max_per_owner: usize,
     /// Released events that a session keeps in memory; older ones are read from the store.
     pub ring_events: usize,
     /// Bytes of released events that a session keeps in memory.
@@ -127,9 +121,6 @@ impl Default for Options {
             turn_timeout: Duration::from_secs(600),
             turn_idle: Duration::from_secs(120),
             stop_wait: Duration::from_secs(7),
-            token_ttl: Duration::from_secs(60),
-            tokens_max: 100_000,
-            tokens_max_per_owner: 1_000,
             ring_events: 4096,
             ring_bytes: 4 << 20,
             rings_bytes: 256 << 20,

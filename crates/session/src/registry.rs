@@ -1,8 +1,7 @@
-//! All sessions of the server: the [`attach_token`]s for them, the [`open_sessions`] in memory, the
+//! All sessions of the server: the [`open_sessions`] in memory, the
 //! [`recovery`] of turns that a crash left open, [`resume_queues`] for turns queued before a restart,
 //! [`retention`] and the removal of deleted sessions, and periodic [`upkeep`].
 
-pub(crate) mod attach_token;
 pub(crate) mod open_sessions;
 pub(crate) mod recovery;
 pub(crate) mod resume_queues;

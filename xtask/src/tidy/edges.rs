@@ -14,12 +14,12 @@ const PREFIX: &str = "turnwire-";
 type Row = (&'static str, &'static [&'static str]);
 
 const LEFT_OF_SERVE: &[&str] = &[
-    "event", "fair", "pack", "dial", "model", "tool", "plan", "relay", "agent", "render", "log",
-    "hub", "session", "wire",
+    "event", "fair", "pack", "dial", "identity", "model", "tool", "plan", "relay", "agent",
+    "render", "log", "hub", "session", "wire",
 ];
 const ANYTHING: &[&str] = &[
-    "event", "fair", "pack", "dial", "model", "tool", "plan", "relay", "agent", "render", "log",
-    "hub", "session", "wire", "serve", "client", "testkit",
+    "event", "fair", "pack", "dial", "identity", "model", "tool", "plan", "relay", "agent",
+    "render", "log", "hub", "session", "wire", "serve", "client", "testkit",
 ];
 
 /// The crates from left to right, each with what it may import.
@@ -28,6 +28,7 @@ const ROWS: &[Row] = &[
     ("fair", &[]),
     ("pack", &["event"]),
     ("dial", &["event"]),
+    ("identity", &["event", "dial"]),
     ("model", &["event", "pack", "dial"]),
     ("tool", &["event", "fair", "pack", "dial"]),
     ("plan", &["event"]),
@@ -48,7 +49,8 @@ const ROWS: &[Row] = &[
     (
         "cli",
         &[
-            "event", "pack", "tool", "log", "session", "wire", "serve", "client", "demo",
+            "event", "pack", "identity", "tool", "log", "session", "wire", "serve", "client",
+            "demo",
         ],
     ),
     ("schemagen", &["event", "pack", "relay", "wire"]),

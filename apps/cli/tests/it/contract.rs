@@ -53,6 +53,8 @@ fn written(example: &Value) -> Value {
         "subscribe_error" => session::write_subscribe_error(&of(example), &mut out),
         "cancel_ack" => session::write_cancel_ack(&of(example), &mut out),
         "cancel_error" => session::write_cancel_error(&of(example), &mut out),
+        "renew_ack" => session::write_renew_ack(&of(example), &mut out),
+        "renew_error" => session::write_renew_error(&of(example), &mut out),
         "event" => {
             let event = Event::read(example["event"].to_string().as_bytes()).expect("an event");
             session::write_event(&event.to_bytes(), &mut out);
@@ -98,8 +100,9 @@ fn examples_are_the_frames_the_code_reads_and_writes() {
         seen.push(kind.to_owned());
         match (kind, ClientFrame::parse(&example.to_string())) {
             ("subscribe", Ok(ClientFrame::Subscribe(_)))
-            | ("cancel", Ok(ClientFrame::Cancel { .. })) => {}
-            ("subscribe" | "cancel", read) => panic!("{read:?}"),
+            | ("cancel", Ok(ClientFrame::Cancel { .. }))
+            | ("renew", Ok(ClientFrame::Renew { .. })) => {}
+            ("subscribe" | "cancel" | "renew", read) => panic!("{read:?}"),
             _ => assert_eq!(written(&example), example),
         }
     }
@@ -112,6 +115,9 @@ fn examples_are_the_frames_the_code_reads_and_writes() {
         "cancel",
         "cancel_ack",
         "cancel_error",
+        "renew",
+        "renew_ack",
+        "renew_error",
         "ping",
     ];
     assert_eq!(seen, expected);

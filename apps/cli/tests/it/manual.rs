@@ -129,8 +129,12 @@ fn flags_in(page: &str) -> Vec<(String, String)> {
 #[test]
 fn documents_and_help_use_flags_that_the_help_shows() {
     let help = |command: &str| {
-        // The only command of `retention` has its flags.
-        let more = (command == "retention").then_some("confirm");
+        // Their first commands have the flags.
+        let more = match command {
+            "retention" => Some("confirm"),
+            "token" => Some("create"),
+            _ => None,
+        };
         let words: Vec<&str> = [Some(command), more, Some("--help")]
             .into_iter()
             .flatten()

@@ -131,12 +131,6 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         queued_max_per_owner: owner_share(config.turn.queued_max_per_owner, config.turn.queued_max),
         dm_types: config.turn.dm_types.clone(),
         idempotency_ttl: Duration::from_secs(config.turn.key_ttl_s),
-        token_ttl: ms(config.stream.token_ttl_ms),
-        tokens_max: config.stream.tokens_max,
-        tokens_max_per_owner: owner_share(
-            config.stream.tokens_max_per_owner,
-            config.stream.tokens_max,
-        ),
         ring_events: config.stream.ring_events,
         ring_bytes: config.stream.ring_bytes,
         rings_bytes: config.stream.rings_bytes,
@@ -205,8 +199,7 @@ mod tests {
         (tool.waiting_max, tool.waiting_per_owner_max) = (8, 8);
         (turn.running_max, turn.running_max_per_owner) = (8, 8);
         (turn.queued_max, turn.queued_max_per_owner) = (8, 8);
-        let (stream, store, session) = (&mut config.stream, &mut config.store, &mut config.session);
-        (stream.tokens_max, stream.tokens_max_per_owner) = (8, 8);
+        let (store, session) = (&mut config.store, &mut config.session);
         (store.read_slots, store.read_slots_per_owner) = (8, 8);
         (store.write_slots, store.write_slots_per_owner) = (8, 8);
         (session.open_max, session.open_max_per_owner) = (8, 8);
@@ -223,7 +216,6 @@ mod tests {
         for share in [
             options.running_max_per_owner,
             options.queued_max_per_owner,
-            options.tokens_max_per_owner,
             options.read_slots_per_owner,
             options.write_slots_per_owner,
             options.open_max_per_owner,

@@ -45,8 +45,7 @@ section! {
         /// of them per principal; a quarter may be large answers that are being written.
         probes_max: usize = "64", number(1..=1_000_000);
         /// Origins of other sites whose pages may call this server from a browser, such as
-        /// `http://localhost:3000`, separated by commas. Default is none, because requests are not
-        /// authenticated.
+        /// `http://localhost:3000`, separated by commas. Default is none: pages of this server alone.
         cors_origins: Vec<SiteOrigin> = "", site::list;
     }
 }

@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use super::setting::{loopback, number, section};
+use super::setting::{number, section, socket_address};
 
 section! {
     /// Where the server listens, and how it shuts down.
     Listen, "listen" {
-        /// Address and port. Only loopback addresses are allowed, because requests are not
-        /// authenticated.
-        address: SocketAddr = "127.0.0.1:8421", loopback;
+        /// Address and port. Without authentication (`auth.mode: none`) only loopback addresses are
+        /// allowed.
+        address: SocketAddr = "127.0.0.1:8421", socket_address;
         /// How long running turns may continue after SIGTERM: most answers finish in 10 s, and
         /// supervisors usually wait 30 s before they kill.
         drain_ms: u64 = "10000", number(0..=600_000);

@@ -108,8 +108,8 @@ fn unknown_setting_is_named_at_its_place() {
     );
     assert_eq!(
         refused("strem:\n  ping_ms: 5\n", &[], &[]),
-        "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, http, stream, wire, turn, \
-         session, store, script, pack, model, dial, relay, tool, log"
+        "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, server, auth, http, \
+         stream, wire, turn, session, store, script, pack, model, dial, relay, tool, log"
     );
     assert_eq!(
         refused("", &[("TURNWIRE_LISTEN_PORT", "1")], &[]),
@@ -141,8 +141,8 @@ fn invalid_value_is_refused_with_valid_ones() {
     assert_eq!(
         refused("", &[], &[("listen.address", "0.0.0.0:8421")]),
         "--flag: listen.address cannot be \"0.0.0.0:8421\"; expected a loopback address such as \
-         127.0.0.1:8421: requests are not authenticated, so the server must not be reachable from \
-         other machines"
+         127.0.0.1:8421 while auth.mode is none: requests are not authenticated, so the server must \
+         not be reachable from other machines"
     );
     assert_eq!(
         refused("", &[], &[("listen.address", "8421")]),

@@ -42,7 +42,6 @@ async fn every_session_error_has_its_code_and_status() {
         ),
         (Error::InvalidCursor, "invalid_cursor", 400, None),
         (Error::CursorExpired, "cursor_expired", 410, None),
-        (Error::Unauthorized, "unauthorized", 401, None),
         (Error::Quarantined, "session_quarantined", 503, Some("60")),
         (Error::DatabaseDamaged, "database_damaged", 503, Some("60")),
         (Error::FolderLost, "data_folder_lost", 503, Some("60")),

@@ -44,6 +44,13 @@ const TRANSFERS: ShareTexts = ShareTexts {
     all_full: "This server has as many large bodies on their way as it may have; try again soon.",
 };
 
+const ATTACH_TOKENS: ShareTexts = ShareTexts {
+    name: "attach_tokens",
+    owner_full: "You have as many unused attach tokens as one principal may have; use them or wait \
+                 until they expire.",
+    all_full: "The server has as many unused attach tokens as it may; try again soon.",
+};
+
 const PROBES: ShareTexts = ShareTexts {
     name: "probes",
     owner_full: "As many probes of this caller are being answered as may be; read their answers.",
@@ -73,6 +80,11 @@ impl OwnerShares {
     /// Like [`new`](Self::new) and [`transfers`](Self::transfers), for probes of the operator.
     pub fn probes(total: usize, per_owner: usize, slot_bytes: usize) -> Self {
         Self::of(&PROBES, total, per_owner, slot_bytes as u64)
+    }
+
+    /// Like [`new`](Self::new), for attach tokens.
+    pub fn attach_tokens(total: usize, per_owner: usize) -> Self {
+        Self::of(&ATTACH_TOKENS, total, per_owner, u64::MAX)
     }
 
     fn of(texts: &'static ShareTexts, total: usize, per_owner: usize, slot_bytes: u64) -> Self {

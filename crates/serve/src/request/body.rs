@@ -39,7 +39,10 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<AppState> for JsonBody<T>
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, RequestFault> {
         let (parts, body) = request.into_parts();
-        let gate = TransferGate::new(&state.streams.transfers, identity::read(&parts.headers)?);
+        let gate = TransferGate::new(
+            &state.streams.transfers,
+            identity::caller(&parts)?.owner.clone(),
+        );
         // The gate is held while the body is in memory as bytes.
         let (bytes, gate) = read_body(&parts.headers, body, &state.config.http, gate).await?;
         if bytes.len() as u64 <= TRANSFER_BYTES_MIN {

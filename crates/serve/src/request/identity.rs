@@ -1,107 +1,119 @@
-//! The owner that a request acts for: a tenant and a principal, from headers until there is
-//! authentication.
+//! Who a request acts for, and whether it may: extractors by the scopes that routes need.
+
+use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
+use axum::http::HeaderValue;
 use axum::http::request::Parts;
-use turnwire_event::{Owner, Principal, TenantId};
-use turnwire_wire::problem::Code;
+use turnwire_event::{Owner, SessionId};
+use turnwire_identity::{Caller, Refusal, Scope};
 
+use crate::access::callers::{PresentedToken, forbidden, refused};
+use crate::access::guard::CallingSite;
 use crate::error::RequestFault;
-use crate::request::header::single_value;
+use crate::transport::Streams;
 
-const PRINCIPAL: &str = "x-turnwire-principal";
-const TENANT: &str = "x-tenant-id";
-const DEFAULT_PRINCIPAL: &str = "local";
-
-/// The [`Owner`] that the request acts for.
+/// The [`Owner`] that the request acts for, with the scope `own`.
 #[derive(Clone, Debug)]
 pub struct Identity(pub Owner);
+
+/// The [`Caller`] of the request, with the scope `own`.
+#[derive(Clone, Debug)]
+pub struct OwnCaller(pub Caller);
+
+/// The attach token of a request, if it has one. A stream that is opened uses it up.
+#[derive(Clone, Debug)]
+pub struct AttachUse {
+    token: Option<Arc<str>>,
+    site: Option<HeaderValue>,
+}
+
+impl AttachUse {
+    /// Uses the token up for a stream of `session`; without a token there is nothing to use.
+    pub(crate) fn redeem(&self, streams: &Streams, session: SessionId) -> Result<(), RequestFault> {
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
+        let site = self.site.as_ref();
+        let redeemed = streams
+            .attach_tokens
+            .redeem(session, token, site, |_| Ok(()));
+        redeemed.map(|_| ())
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for AttachUse {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let token = parts.extensions.get::<PresentedToken>();
+        let site = parts.extensions.get::<CallingSite>();
+        Ok(Self {
+            token: token.map(|token| token.0.clone()),
+            site: site.and_then(|site| site.0.clone()),
+        })
+    }
+}
+
+/// The [`Owner`] of a request with the scope `admin`.
+#[derive(Clone, Debug)]
+pub struct Administrator(pub Owner);
+
+/// A request with the scope `metrics` or `admin`.
+#[derive(Clone, Copy, Debug)]
+pub struct Collector;
 
 impl<S: Sync> FromRequestParts<S> for Identity {
     type Rejection = RequestFault;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
-        read(&parts.headers).map(Self)
+        let caller = caller(parts)?;
+        require(caller, &[Scope::Own])?;
+        Ok(Self(caller.owner.clone()))
     }
 }
 
-/// The [`Owner`] of a request that names none.
-pub(crate) fn anonymous() -> Owner {
-    Owner {
-        tenant: TenantId::default(),
-        principal: DEFAULT_PRINCIPAL.parse().expect("a valid principal"),
+impl<S: Sync> FromRequestParts<S> for OwnCaller {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
+        let caller = caller(parts)?;
+        require(caller, &[Scope::Own])?;
+        Ok(Self(caller.clone()))
     }
 }
 
-/// The [`Owner`] that a request with these headers acts for.
-pub(crate) fn read(headers: &HeaderMap) -> Result<Owner, RequestFault> {
-    let tenant_invalid = || {
-        RequestFault::new(
-            Code::TenantInvalid,
-            "X-Tenant-Id must be one UUID in its usual spelling.",
-        )
-    };
-    let principal_invalid = || {
-        let rule = "must be one name of 1 to 128 printable ASCII characters";
-        RequestFault::invalid("X-Turnwire-Principal", rule)
-    };
-    let tenant = match single_value(headers, TENANT).map_err(|_| tenant_invalid())? {
-        None => TenantId::default(),
-        Some(text) => text.parse().map_err(|_| tenant_invalid())?,
-    };
-    let principal = single_value(headers, PRINCIPAL).map_err(|_| principal_invalid())?;
-    let principal: Principal = principal
-        .unwrap_or(DEFAULT_PRINCIPAL)
-        .parse()
-        .map_err(|_| principal_invalid())?;
-    Ok(Owner { tenant, principal })
+impl<S: Sync> FromRequestParts<S> for Administrator {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
+        let caller = caller(parts)?;
+        require(caller, &[Scope::Admin])?;
+        Ok(Self(caller.owner.clone()))
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<S: Sync> FromRequestParts<S> for Collector {
+    type Rejection = RequestFault;
 
-    fn of(said: &[(&'static str, &str)]) -> Result<(String, String), Code> {
-        let mut headers = HeaderMap::new();
-        for (name, value) in said {
-            headers.append(*name, value.parse().expect("a header"));
-        }
-        read(&headers)
-            .map(|owner| (owner.tenant.to_string(), owner.principal.to_string()))
-            .map_err(|fault| fault.code())
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
+        require(caller(parts)?, &[Scope::Metrics, Scope::Admin])?;
+        Ok(Self)
     }
+}
 
-    const NIL: &str = "00000000-0000-0000-0000-000000000000";
-    const OTHER: &str = "3c33212c-d119-4ef1-8db0-2ca93cd3b2dd";
+/// The caller that the middleware has found.
+pub(crate) fn caller(parts: &Parts) -> Result<&Caller, RequestFault> {
+    let caller = parts.extensions.get::<Caller>();
+    caller.ok_or_else(|| refused(Refusal::Missing))
+}
 
-    // D-70
-    #[test]
-    fn anonymous_request_is_local_in_nil_tenant() {
-        assert_eq!(of(&[]), Ok((NIL.into(), "local".into())));
-        assert_eq!(
-            of(&[(TENANT, OTHER), (PRINCIPAL, "user-42")]),
-            Ok((OTHER.into(), "user-42".into()))
-        );
+/// Refuses a caller that has none of `scopes`.
+pub(crate) fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), RequestFault> {
+    if scopes.iter().any(|scope| caller.scopes.has(*scope)) {
+        return Ok(());
     }
-
-    // D-70
-    #[test]
-    fn invalid_tenant_or_principal_is_refused() {
-        for bad in ["", "x", "3c33212cd1194ef18db02ca93cd3b2dd"] {
-            assert_eq!(of(&[(TENANT, bad)]), Err(Code::TenantInvalid), "{bad}");
-        }
-        assert_eq!(
-            of(&[(TENANT, OTHER), (TENANT, OTHER)]),
-            Err(Code::TenantInvalid)
-        );
-        let long = "x".repeat(129);
-        for bad in ["", "a b", long.as_str()] {
-            assert_eq!(of(&[(PRINCIPAL, bad)]), Err(Code::InvalidRequest), "{bad}");
-        }
-        assert_eq!(
-            of(&[(PRINCIPAL, "a"), (PRINCIPAL, "b")]),
-            Err(Code::InvalidRequest)
-        );
-    }
+    let detail = "The token does not have the scope that this needs.";
+    Err(forbidden(detail, scopes.first().copied()))
 }

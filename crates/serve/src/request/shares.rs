@@ -7,11 +7,10 @@ use axum::http::{Method, header};
 use axum::response::{IntoResponse as _, Response};
 use turnwire_event::Owner;
 
+use crate::access::callers;
 use crate::config::http::Http;
 use crate::error::RequestFault;
 use crate::listen::{OwnerPermit, OwnerShares};
-
-use super::identity;
 
 /// Probes of the operator. They are never refused for what other requests use, nor for an invalid
 /// owner, which counts like one that is not named.
@@ -63,17 +62,21 @@ impl RequestShares {
         }
     }
 
-    /// Counts `request` for its owner, to the end of the answer. The upgrade of a session's stream
+    /// Counts `request` for its owner, to the end of the answer; one without an owner counts for the
+    /// anonymous one. The upgrade of a session's stream
     /// counts for the owner of its token. A small probe is answered in any case.
-    pub fn count(&self, request: &Request) -> Result<CountedRequest<'_>, RequestFault> {
+    pub fn count(
+        &self,
+        request: &Request,
+        owner: Option<&Owner>,
+    ) -> Result<CountedRequest<'_>, RequestFault> {
         let path = request.uri().path();
-        let is_probe = PROBES.contains(&path);
-        let owner = identity::read(request.headers());
-        let (shares, owner) = if is_probe {
-            let owner = owner.unwrap_or_else(|_| identity::anonymous());
-            (&self.probes, owner)
+        let is_probe = is_probe(path);
+        let owner = owner.cloned().unwrap_or_else(callers::anonymous);
+        let shares = if is_probe {
+            &self.probes
         } else {
-            (&self.requests, owner?)
+            &self.requests
         };
         let permit = if is_stream_upgrade(request) {
             None
@@ -109,6 +112,11 @@ impl CountedRequest<'_> {
             Err(_) => response,
         }
     }
+}
+
+/// True for the path of a probe.
+pub(crate) fn is_probe(path: &str) -> bool {
+    PROBES.contains(&path)
 }
 
 /// True for the upgrade to a session's stream, and for no other path: an `Upgrade` header alone must

@@ -18,7 +18,7 @@ use turnwire_wire::rest::turn::TurnSubmit;
 use super::turn_stream::{self, StreamedSubmit};
 use crate::error::RequestFault;
 use crate::request::submit::{self, WIRE_VERSION};
-use crate::request::{Identity, JsonBody, QueryParams, RequestTrace, TurnPath};
+use crate::request::{AttachUse, JsonBody, OwnCaller, QueryParams, RequestTrace, TurnPath};
 use crate::state::AppState;
 use crate::transport::ChatFormat;
 
@@ -34,12 +34,13 @@ pub(super) fn router() -> Router<AppState> {
 async fn ask(
     State(state): State<AppState>,
     Extension(trace): Extension<RequestTrace>,
-    Identity(owner): Identity,
+    OwnCaller(caller): OwnCaller,
     headers: HeaderMap,
     JsonBody(body): JsonBody<ChatRequest>,
 ) -> Result<Response, RequestFault> {
+    let owner = &caller.owner;
     let submitted_at = Instant::now();
-    let permit = turn_stream::permit(&state, &owner)?;
+    let permit = turn_stream::permit(&state, owner)?;
     submit::check_sizes(&body.message, body.metadata.as_ref(), &state.config)?;
     let version = submit::version(&headers)?;
     let key = submit::key(&headers, ROUTE, &body)?;
@@ -55,7 +56,7 @@ async fn ask(
         origin: Some(Origin::Chat),
         dm_type: None,
     };
-    let own_version = version.unwrap_or_else(|| state.wire_version(&owner));
+    let own_version = version.unwrap_or_else(|| state.wire_version(owner));
     let turn = submit::checked(
         parsed,
         DisconnectScope::Stream,
@@ -76,21 +77,23 @@ async fn ask(
         permit,
     };
     let bound = move |row: &TurnRow| bound_format(row, version);
-    turn_stream::submit(state, owner, submit, ChatFormat(own_version), bound).await
+    turn_stream::submit(state, caller, submit, ChatFormat(own_version), bound).await
 }
 
 async fn resume(
     State(state): State<AppState>,
-    Identity(owner): Identity,
+    OwnCaller(caller): OwnCaller,
     TurnPath(id): TurnPath,
     method: Method,
+    attach: AttachUse,
     headers: HeaderMap,
-    params: QueryParams,
+    mut params: QueryParams,
 ) -> Result<Response, RequestFault> {
+    params.take("attach")?;
     let cursor = turn_stream::cursor(&headers, params)?;
     let version = submit::version(&headers)?;
     let bound = |row: &TurnRow| bound_format(row, version);
-    turn_stream::resume(&state, &owner, (id, cursor), &method, bound).await
+    turn_stream::resume(&state, (&caller, attach), (id, cursor), &method, bound).await
 }
 
 /// The [`ChatFormat`] of the version that a turn is bound to, which must be the `requested` one.

@@ -10,6 +10,7 @@ use turnwire_wire::rest::health::{HealthReport, HealthStatus};
 
 use crate::error::RequestFault;
 use crate::metrics::MetricsHandle;
+use crate::request::Collector;
 use crate::state::AppState;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -41,7 +42,10 @@ async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>
     }
 }
 
-async fn metrics(State(metrics): State<MetricsHandle>) -> Result<impl IntoResponse, RequestFault> {
+async fn metrics(
+    _: Collector,
+    State(metrics): State<MetricsHandle>,
+) -> Result<impl IntoResponse, RequestFault> {
     let text = metrics.answer().await?;
     Ok(([(header::CONTENT_TYPE, PROMETHEUS)], text))
 }

@@ -8,17 +8,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use turnwire_event::SessionId;
-use turnwire_session::{LiveSessions, NewSession, SessionReader, SessionWriter};
+use turnwire_session::{NewSession, SessionReader, SessionWriter};
 use turnwire_wire::rest::session::{
     SessionAttached, SessionCreate, SessionCreatedBody, SessionInfo, SessionList, Worker,
     WorkerList,
 };
 
-use crate::access::guard::OwnHost;
+use crate::access::guard::{CallingSite, WebSocketBase};
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
 use crate::request::submit;
-use crate::request::{Identity, JsonBody, ListPage, QueryParams, SessionPath};
+use crate::request::{Identity, JsonBody, ListPage, OwnCaller, QueryParams, SessionPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -62,21 +62,23 @@ async fn list(
 }
 
 async fn attach(
-    State(live_sessions): State<LiveSessions>,
     State(state): State<AppState>,
-    Extension(OwnHost(host)): Extension<OwnHost>,
-    Identity(owner): Identity,
+    Extension(WebSocketBase(base)): Extension<WebSocketBase>,
+    Extension(CallingSite(site)): Extension<CallingSite>,
+    OwnCaller(caller): OwnCaller,
     SessionPath(id): SessionPath,
     params: QueryParams,
 ) -> Result<Json<SessionAttached>, RequestFault> {
     params.refuse_rest()?;
-    let ticket = live_sessions.attach(&owner, id).await?;
+    let streams = &state.streams;
+    let row = streams.sessions.row(&caller.owner, id).await?;
+    let token = streams.attach_tokens.issue(id, &caller, site.as_ref())?;
     let pack = state.host.as_ref().map(|host| {
         let pack = host.pack();
         let model = &pack.orchestrator.model;
         format!("{} {}, model {model}", pack.name, pack.version)
     });
-    let attached = SessionAttached::new(ticket.session, ticket.token, &host);
+    let attached = SessionAttached::new(row, token, &base);
     Ok(Json(attached.with_pack(pack)))
 }
 

@@ -8,6 +8,8 @@ use axum::http::Method;
 use axum::response::Response;
 use axum::routing::get;
 
+use crate::access::callers::PresentedToken;
+use crate::access::guard::CallingSite;
 use crate::error::RequestFault;
 use crate::request::SessionPath;
 use crate::state::AppState;
@@ -25,8 +27,9 @@ async fn stream(
     if request.method() != Method::GET {
         return Err(RequestFault::method_not_allowed());
     }
-    let mut pairs = request.uri().query().unwrap_or_default().split('&');
-    let token = pairs.find_map(|pair| pair.strip_prefix("attach="));
-    let token = token.unwrap_or_default().to_owned();
-    session::open(streams, id, &token, request.headers()).await
+    let presented = request.extensions().get::<PresentedToken>();
+    let token = presented.map_or_else(Arc::default, |token| token.0.clone());
+    let site = request.extensions().get::<CallingSite>();
+    let site = site.and_then(|site| site.0.as_ref());
+    session::open(streams, (id, &token, site), request.headers()).await
 }

@@ -11,13 +11,14 @@ use turnwire_event::code::TurnKind;
 use turnwire_event::metric::TurnDimensions;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Owner, TurnId};
+use turnwire_identity::Caller;
 use turnwire_session::{Error, IdempotencyKey, ReplayError, SubmitRequest, SubmitTarget};
 use turnwire_wire::pc3::FrameCursor;
 use turnwire_wire::problem::Code;
 
 use crate::error::{RequestFault, count_refusal, run_to_end};
-use crate::request::QueryParams;
 use crate::request::header::single_value;
+use crate::request::{AttachUse, QueryParams};
 use crate::state::AppState;
 use crate::transport::EventStream;
 use crate::transport::turn::{self, EmitterLabels, StreamPermit, TurnFormat, TurnRequest};
@@ -38,7 +39,7 @@ pub(super) struct StreamedSubmit {
 /// key is streamed in the format that `bound` returns for it.
 pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
     state: AppState,
-    owner: Owner,
+    caller: Caller,
     submit: StreamedSubmit,
     format: F,
     bound: impl FnOnce(&TurnRow) -> Result<F, RequestFault> + Send + 'static,
@@ -53,6 +54,7 @@ pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
             submitted_at,
             permit,
         } = submit;
+        let owner = caller.owner.clone();
         let submitter = state.service.submitter();
         let submitted = submitter.submit_attended(&owner, target, turn, key).await;
         let (accepted, attendance) = submitted?;
@@ -63,7 +65,7 @@ pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
                 .turn(&owner, accepted.turn_id)
                 .await?;
             let format = bound(&row)?;
-            return open(&state, &owner, row, format, (None, permit)).await;
+            return open(&state, &caller, row, format, (None, permit)).await;
         }
         let live = attendance.live().clone();
         let request = TurnRequest {
@@ -72,6 +74,7 @@ pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
             start: accepted.position,
             client_cursor: None,
             submitted_at: Some(submitted_at),
+            caller,
             attendance: Some(attendance),
             permit,
         };
@@ -87,11 +90,12 @@ pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
 /// Resumes the stream of a turn after `cursor`, in the format that `bound` returns for it.
 pub(super) async fn resume<F: TurnFormat<Framing = EventStream<TcpStream>>>(
     state: &AppState,
-    owner: &Owner,
+    (caller, attach): (&Caller, AttachUse),
     (id, cursor): (TurnId, Option<FrameCursor>),
     method: &Method,
     bound: impl FnOnce(&TurnRow) -> Result<F, RequestFault>,
 ) -> Result<Response, RequestFault> {
+    let owner = &caller.owner;
     let row = state.service.reader().turn(owner, id).await?;
     if !matches!(row.kind, TurnKind::Chat | TurnKind::Worker) {
         let detail =
@@ -111,7 +115,8 @@ pub(super) async fn resume<F: TurnFormat<Framing = EventStream<TcpStream>>>(
         return Ok(turn::head(row.session_id, row.id));
     }
     let permit = permit(state, owner)?;
-    open(state, owner, row, format, (cursor, permit)).await
+    attach.redeem(&state.streams, row.session_id)?;
+    open(state, caller, row, format, (cursor, permit)).await
 }
 
 /// A [`StreamPermit`] for one more stream of `owner`.
@@ -171,11 +176,12 @@ async fn check_in_log(
 /// Opens the stream of a turn that exists already.
 async fn open<F: TurnFormat<Framing = EventStream<TcpStream>>>(
     state: &AppState,
-    owner: &Owner,
+    caller: &Caller,
     row: TurnRow,
     format: F,
     (client_cursor, permit): (Option<FrameCursor>, StreamPermit),
 ) -> Result<Response, RequestFault> {
+    let owner = &caller.owner;
     let live = state.streams.sessions.open(owner, row.session_id).await?;
     // A turn in the queue will be bound to the definition of now.
     let definition = match row.agent_definition {
@@ -188,6 +194,7 @@ async fn open<F: TurnFormat<Framing = EventStream<TcpStream>>>(
         start: turn::position_before(row.started),
         client_cursor,
         submitted_at: None,
+        caller: caller.clone(),
         attendance: None,
         permit,
     };

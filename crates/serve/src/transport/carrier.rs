@@ -127,6 +127,10 @@ impl<W: Wire> Carrier<W> {
     fn check(&mut self, shutdown: Shutdown, backlog: Backlog) -> Result<(), CloseReason> {
         let now = Instant::now();
         let limits = self.wire.limits();
+        // Before anything else: no further frame is for this client.
+        if let Some(reason) = self.identity_end() {
+            return Err(reason);
+        }
         let has_blocked_for = |time| self.blocked_since.is_some_and(|since| now >= since + time);
         if self.pending.is_empty() && self.wire.is_complete() {
             return Err(CloseReason::Complete);
@@ -166,6 +170,11 @@ impl<W: Wire> Carrier<W> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The reason to close a connection whose identity has ended.
+    fn identity_end(&self) -> Option<CloseReason> {
+        CloseReason::of_identity(self.wire.identity()?.state())
     }
 
     /// When to [`check`](Self::check) again if nothing happens.
@@ -283,7 +292,8 @@ impl<W: Wire> Carrier<W> {
         } else {
             backlog.newest != newest
         };
-        if has_news || self.wire.phase().shutdown() != shutdown {
+        let has_ended = || self.identity_end().is_some();
+        if has_news || self.wire.phase().shutdown() != shutdown || has_ended() {
             Poll::Ready(())
         } else {
             Poll::Pending

@@ -15,8 +15,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, Response};
-use turnwire_event::{Owner, SessionId};
+use axum::http::{HeaderMap, HeaderValue, Response};
+use turnwire_event::SessionId;
+use turnwire_identity::Caller;
 use turnwire_wire::problem::Code;
 
 use crate::error::RequestFault;
@@ -30,25 +31,24 @@ use stream::SessionStream;
 /// socket.
 pub async fn open(
     streams: Arc<Streams>,
-    id: SessionId,
-    token: &str,
+    (id, token, site): (SessionId, &str, Option<&HeaderValue>),
     headers: &HeaderMap,
 ) -> Result<Response<Body>, RequestFault> {
     let accept_key = upgrade::accept_key(headers).ok_or_else(|| {
         let detail = "This path speaks WebSocket (RFC 6455, version 13).";
         RequestFault::new(Code::InvalidRequest, detail)
     })?;
-    let share = |owner: &Owner| streams.connections.acquire(owner);
-    let (owner, share) = streams.sessions.redeem(id, token, share)?;
+    let share = |caller: &Caller| streams.connections.acquire(&caller.owner);
+    let (caller, share) = streams.attach_tokens.redeem(id, token, site, share)?;
     let tasks = streams.tasks.clone();
-    let run = move |taken| tasks.track_future(run(streams, id, (owner, share), taken));
+    let run = move |taken| tasks.track_future(run(streams, id, (caller, share), taken));
     Ok(upgrade::response(&accept_key, SocketTakeover::new(run)))
 }
 
 async fn run(
     streams: Arc<Streams>,
     id: SessionId,
-    (owner, share): (Owner, OwnerPermit),
+    (caller, share): (Caller, OwnerPermit),
     taken: TakenSocket,
 ) {
     let settings = &streams.settings;
@@ -58,9 +58,9 @@ async fn run(
         return;
     };
     // A session deleted after its token was issued still gets an answer to its subscribe.
-    let live = streams.sessions.open(&owner, id).await;
+    let live = streams.sessions.open(&caller.owner, id).await;
     let number = streams.next_connection.fetch_add(1, Ordering::Relaxed);
-    SessionStream::new(streams, live, format!("ws-{number}"))
+    SessionStream::new(streams, (live, &caller), format!("ws-{number}"))
         .carrier(socket)
         .run()
         .await;

@@ -18,6 +18,7 @@ use turnwire_event::metric::TurnDimensions;
 use turnwire_event::row::TurnRow;
 use turnwire_event::{Event, EventType, Position, Seq, Sub, TurnId, TurnResponseId, UpstreamId};
 use turnwire_hub::RingEntry;
+use turnwire_identity::Caller;
 use turnwire_session::{LiveSession, ReplayError, StreamGuard};
 use turnwire_wire::pc3::FrameCursor;
 
@@ -27,6 +28,7 @@ use super::carrier::{
     PendingWrites, SessionCursor, Wire, count_stored,
 };
 use super::phase::ServerPhase;
+use crate::access::live_identity::LiveIdentity;
 use counters::TurnCounters;
 use emitter_label::EmitterLabel;
 use selection::TurnSelection;
@@ -126,6 +128,8 @@ pub(crate) struct TurnRequest {
     pub(crate) client_cursor: Option<FrameCursor>,
     /// When the turn was submitted; `None` for a client that resumes.
     pub(crate) submitted_at: Option<Instant>,
+    /// Who asked for the stream.
+    pub(crate) caller: Caller,
     /// The client's attendance of the turn, if the submit has begun it; otherwise
     /// [`TurnStream::open`] begins it.
     pub(crate) attendance: Option<StreamGuard>,
@@ -169,6 +173,9 @@ pub(crate) struct TurnStream<F: TurnFormat> {
     /// When the turn was submitted; `None` once the first frame is sent, and for a client that
     /// resumes.
     submitted_at: Option<Instant>,
+    waker: Arc<AtomicWaker>,
+    /// How long the client is who it is; `None` if that does not end.
+    identity: Option<Arc<LiveIdentity>>,
     _permit: StreamPermit,
 }
 
@@ -202,6 +209,8 @@ impl<F: TurnFormat> TurnStream<F> {
             client_cursor,
             is_complete: false,
         };
+        let waker = Arc::new(AtomicWaker::new());
+        let identity = streams.identities.register(&request.caller, waker.clone());
         Ok(Self {
             cursor: SessionCursor::open(&live, since, &selection).await?,
             selection,
@@ -211,6 +220,8 @@ impl<F: TurnFormat> TurnStream<F> {
             live,
             attendance: Some(attendance),
             submitted_at: request.submitted_at,
+            identity,
+            waker,
             _permit: request.permit,
         })
     }
@@ -251,7 +262,7 @@ impl<F: TurnFormat> TurnStream<F> {
 
     /// The [`Carrier`] of the stream on its socket; `head` is written with the first frames.
     fn carrier(self, framing: F::Framing, head: Vec<u8>) -> Carrier<Self> {
-        let waker = Arc::new(AtomicWaker::new());
+        let waker = self.waker.clone();
         let ring_guard = self.live.ring.register(waker.clone());
         let mut pending = PendingWrites::new();
         pending.push_control(Bytes::from(head));
@@ -266,6 +277,10 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
 
     fn phase(&self) -> &ServerPhase {
         &self.streams.phase
+    }
+
+    fn identity(&self) -> Option<&LiveIdentity> {
+        self.identity.as_deref()
     }
 
     fn limits(&self) -> Limits {
@@ -367,7 +382,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
         let partial = tally_partial::<F>(pending.partial());
         self.counters.record_sent(&partial);
         if let Some(attendance) = self.attendance.take()
-            && reason == CloseReason::Draining
+            && reason.leaves_quietly()
         {
             attendance.leave_quietly();
         }

@@ -33,8 +33,8 @@ async fn websocket_passes_the_same_origin_check() {
     let path = "/sessions/x/stream?attach=x";
     let listed = app.ask("GET", path, &[("origin", SITE)], "").await;
     // Let in, and told what is wrong behind the guard.
-    assert_eq!(listed.status, StatusCode::NOT_FOUND);
-    assert_eq!(listed.body["code"], "session_not_found");
+    assert_eq!(listed.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(listed.body["code"], "unauthorized");
     assert_eq!(listed.header("access-control-allow-origin"), SITE);
     let foreign = app
         .ask("GET", path, &[("origin", "http://b.test")], "")

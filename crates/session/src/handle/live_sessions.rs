@@ -1,4 +1,4 @@
-//! The handle for streams: opens live sessions, and exchanges attach tokens for them.
+//! The handle for streams: opens live sessions.
 
 use std::sync::Arc;
 
@@ -8,15 +8,6 @@ use turnwire_event::{Owner, SessionId};
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::read::family::WORKER_DEPTH_MAX;
-
-/// The permission to attach to a session once.
-#[derive(Clone, Debug)]
-pub struct AttachTicket {
-    /// The token, which [`LiveSessions::redeem`] accepts once.
-    pub token: String,
-    /// The session's row with current counts and cost.
-    pub session: SessionRow,
-}
 
 handle!(
     /// Opens live sessions for streams.
@@ -29,24 +20,10 @@ impl LiveSessions {
         self.core.open(owner, id).await
     }
 
-    /// Issues an attach token for a session of `owner`; see [`redeem`](Self::redeem).
-    pub async fn attach(&self, owner: &Owner, id: SessionId) -> Result<AttachTicket, Error> {
+    /// The row of a session of `owner` with current counts and cost.
+    pub async fn row(&self, owner: &Owner, id: SessionId) -> Result<SessionRow, Error> {
         let live = self.core.open(owner, id).await?;
-        Ok(AttachTicket {
-            token: self.core.tokens.issue(id, owner)?,
-            session: live.with_row(SessionRow::clone),
-        })
-    }
-
-    /// Consumes an attach token if `admit` accepts the owner that it was issued to, and returns the
-    /// owner with what `admit` gave. `admit` runs under a lock and must return quickly.
-    pub fn redeem<T, E: From<Error>>(
-        &self,
-        id: SessionId,
-        token: &str,
-        admit: impl FnOnce(&Owner) -> Result<T, E>,
-    ) -> Result<(Owner, T), E> {
-        self.core.tokens.redeem(id, token, admit)
+        Ok(live.with_row(SessionRow::clone))
     }
 
     /// The number of levels from `ancestor` down to `worker`; `None` if it is not an ancestor.

@@ -25,7 +25,6 @@ use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{DeletedCallback, SessionServices};
 use crate::live::turn_runner::TurnRunner;
 use crate::options::{Options, PRODUCER_STOP_WAIT};
-use crate::registry::attach_token::AttachTokens;
 use crate::registry::recovery::end_open_turns;
 use crate::registry::resume_queues::resume_queues;
 use crate::registry::retention;
@@ -83,11 +82,6 @@ impl SessionService {
     /// Starts the service: finishes the deletions and ends the turns that a dead process left open,
     /// resumes the queues, and starts the timers.
     pub async fn start(parts: ServiceParts) -> Result<Self, Error> {
-        let tokens = Arc::new(AttachTokens::new(
-            parts.options.token_ttl,
-            parts.options.tokens_max,
-            parts.options.tokens_max_per_owner,
-        ));
         let policy = ActiveRoutingPolicy::new(&parts.options.routing_policy_version);
         let trusted_clock = TrustedClock::load(
             parts.clock.clone(),
@@ -117,7 +111,6 @@ impl SessionService {
         let core = Arc::new(SessionCore {
             services,
             registry: Arc::default(),
-            tokens,
             idempotency: Arc::default(),
             early_cancels: EarlyCancels::default(),
             deletions: Arc::default(),
@@ -130,7 +123,7 @@ impl SessionService {
         }
         let _ = core.services.delegates.set(delegate_factory(&core));
         resume_queues(&core.services, &core.registry).await?;
-        start_timers(&core.services, &core.registry, &core.tokens);
+        start_timers(&core.services, &core.registry);
         Ok(Self { core })
     }
 

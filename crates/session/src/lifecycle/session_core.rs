@@ -1,4 +1,4 @@
-//! The state behind all handles: the services, the sessions in memory, the attach tokens and the
+//! The state behind all handles: the services, the sessions in memory and the
 //! idempotency locks. A session of another owner is treated as if it did not exist.
 
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use turnwire_log::Store;
 use super::deletion_queue::DeletionQueue;
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
-use crate::registry::attach_token::AttachTokens;
 use crate::registry::open_sessions::SessionRegistry;
 use crate::store_read::Reader;
 use crate::submit::idempotency::IdempotencyLocks;
@@ -21,7 +20,6 @@ use crate::turn::cancel::early_cancel::EarlyCancels;
 pub(crate) struct SessionCore {
     pub(crate) services: Arc<SessionServices>,
     pub(crate) registry: Arc<SessionRegistry>,
-    pub(crate) tokens: Arc<AttachTokens>,
     pub(crate) idempotency: Arc<IdempotencyLocks>,
     pub(crate) early_cancels: EarlyCancels,
     pub(crate) deletions: Arc<DeletionQueue>,

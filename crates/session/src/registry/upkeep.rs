@@ -1,5 +1,5 @@
 //! Periodic work beside the turns: checkpoints of messages in flight, the timers of the retention,
-//! expiry of attach tokens, and unloading of idle sessions.
+//! and unloading of idle sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,11 @@ use turnwire_event::metric;
 use turnwire_event::row::RowChange;
 use turnwire_log::Sequencer;
 
-use super::attach_token::AttachTokens;
 use super::open_sessions::SessionRegistry;
 use super::retention;
 use crate::live::session::{LiveSession, SessionServices};
 
-/// The longest interval between searches for idle sessions and expired tokens.
+/// The longest interval between searches for idle sessions.
 const UNLOAD_EVERY: Duration = Duration::from_secs(5);
 
 /// Interval between searches for expired idempotency keys.
@@ -23,13 +22,8 @@ const KEY_EXPIRY_EVERY: Duration = Duration::from_secs(10);
 const RETENTION_CHECK_EVERY: Duration = Duration::from_secs(60);
 
 /// Starts the timers. They end when the owner of the registry is dropped.
-pub(crate) fn start_timers(
-    services: &Arc<SessionServices>,
-    registry: &Arc<SessionRegistry>,
-    tokens: &Arc<AttachTokens>,
-) {
+pub(crate) fn start_timers(services: &Arc<SessionServices>, registry: &Arc<SessionRegistry>) {
     let options = &services.options;
-    let tokens = tokens.clone();
     let unload_every = options
         .idle_unload
         .clamp(Duration::from_millis(50), UNLOAD_EVERY);
@@ -48,7 +42,6 @@ pub(crate) fn start_timers(
         metrics::gauge!(metric::RINGS_BYTES).set(services.ring_budget.used() as f64);
         metrics::counter!(metric::RINGS_EVICTED_TOTAL).absolute(services.ring_budget.evicted());
         registry.unload_idle();
-        tokens.remove_expired();
         // Queued turns that a full disk or a failed read kept from starting.
         let queued = registry.with_queued_turns();
         queued.iter().for_each(LiveSession::start_next_turn);

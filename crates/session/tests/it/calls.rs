@@ -53,12 +53,8 @@ async fn reported_cost(sessions: &SessionService, id: SessionId) -> [f64; 3] {
         .sessions(&me, None, 10)
         .await
         .expect("a list");
-    let ticket = sessions
-        .live_sessions()
-        .attach(&me, id)
-        .await
-        .expect("a ticket");
-    [snapshot, list[0].cost_usd, ticket.session.cost_usd]
+    let row = sessions.live_sessions().row(&me, id).await.expect("a row");
+    [snapshot, list[0].cost_usd, row.cost_usd]
 }
 
 /// The sum of the costs in the `llm.call_completed` events.

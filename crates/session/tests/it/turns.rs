@@ -45,7 +45,7 @@ async fn law_10_another_owner_finds_nothing() {
         .turn_id;
     let eve = owner("eve");
     assert_eq!(
-        sessions.live_sessions().attach(&eve, id).await.err(),
+        sessions.live_sessions().row(&eve, id).await.err(),
         Some(Error::SessionNotFound)
     );
     assert_eq!(
@@ -155,7 +155,7 @@ async fn deleting_a_session_stops_its_turn() {
     assert_eq!(
         sessions
             .live_sessions()
-            .attach(&owner("local"), id)
+            .row(&owner("local"), id)
             .await
             .err(),
         Some(Error::SessionNotFound)

@@ -104,13 +104,22 @@ codes! {
         "The value is empty, misspelt, or the header is sent twice.",
         "Send one UUID in its usual spelling, with hyphens.";
     Unauthorized = "unauthorized", 401, "Not authorised", AfterChange,
-        "The attach token is not valid for this stream.",
-        "The token is unknown, was used before, has expired, or belongs to another session.",
-        "Request a new token with GET /sessions/{id} and connect with it at once.";
+        "The request has no token, or one that is not valid.",
+        "A bearer token is missing, unknown, revoked, expired or for another service: `reason` says \
+        which. Without `reason` it is the attach token of a stream: unknown, used, expired, or for \
+        another session or site.",
+        "Send a valid token in the header Authorization: Bearer. For a stream, request a new attach \
+        token with GET /sessions/{id} and connect with it at once.";
+    Forbidden = "forbidden", 403, "Not allowed", AfterChange,
+        "The token is valid and does not allow this.",
+        "The token lacks the scope in `scope`, or the header X-Tenant-Id or X-Turnwire-Principal \
+        names somebody else than the token.",
+        "Use a token with that scope, or leave the header out.";
     HostNotAllowed = "host_not_allowed", 403, "The Host header is not allowed", AfterChange,
         "The request names a host that this server does not serve.",
-        "The Host header is not localhost, an address in 127.0.0.0/8 or [::1]; a foreign name may have been pointed at this server.",
-        "Use a loopback name or address in the URL.";
+        "The Host header is neither a loopback name, nor that of server.public_url, nor listed in \
+        server.hosts; a foreign name may have been pointed at this server.",
+        "Use one of these names in the URL, or add the name to server.hosts.";
     OriginNotAllowed = "origin_not_allowed", 403, "The Origin header is not allowed", AfterChange,
         "The request comes from a page of another site that is not allowed.",
         "A browser sent an Origin header that is neither this server's own nor listed \
@@ -244,6 +253,10 @@ codes! {
         "The server is shutting down and accepts no new turns.",
         "The server was asked to stop; running turns have some time to end.",
         "Try again after the seconds in Retry-After, when another process may have replaced it.";
+    AuthUnavailable = "auth_unavailable", 503, "Tokens cannot be checked", Later,
+        "The server cannot check tokens now.",
+        "The keys of the identity provider could not be loaded since the server started.",
+        "Send the request again later; the server keeps asking for the keys.";
     SessionQuarantined = "session_quarantined", 503, "The session is quarantined", AfterChange,
         "The stored events of this session do not match their hash chain.",
         "The database file was damaged or changed from outside. Other sessions are not affected.",

@@ -108,11 +108,8 @@ pub struct SessionAttached {
 
 impl SessionAttached {
     /// The response to a client that used `host` in its request (S3-002).
-    pub fn new(mut row: SessionRow, attach_token: String, host: &str) -> Self {
-        let ws_url = format!(
-            "ws://{host}/sessions/{}/stream?attach={attach_token}",
-            row.id
-        );
+    pub fn new(mut row: SessionRow, attach_token: String, base: &str) -> Self {
+        let ws_url = format!("{base}/sessions/{}/stream?attach={attach_token}", row.id);
         Self {
             metadata: std::mem::take(&mut row.metadata),
             session: row.into(),

@@ -58,7 +58,8 @@ fn turn_row(state: TurnState, terminal: Option<(EventType, Value)>) -> TurnRow {
 // S3-010, S3-001
 #[test]
 fn attach_response_has_session_model_token_and_url() {
-    let attached = session::SessionAttached::new(session_row(), "atk_X".into(), "localhost:8421");
+    let attached =
+        session::SessionAttached::new(session_row(), "atk_X".into(), "ws://localhost:8421");
     let expected = json!({
         "session_id": "sess_00000000000000000000000001",
         "active_model": "scripted:demo",

@@ -2,6 +2,8 @@
 //! is not a known frame is ignored with a warning, and an invalid subscribe is answered with an
 //! error.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use super::subscribe::{SubscribeError, SubscribeFrame};
@@ -17,6 +19,11 @@ pub enum ClientFrame {
         turn_id: String,
         /// The client's reason, for the log.
         reason: Option<String>,
+    },
+    /// Gives the connection a new token.
+    Renew {
+        /// A bearer token.
+        token: BearerToken,
     },
     /// A heartbeat of the client, answered with a pong.
     Ping {
@@ -35,6 +42,16 @@ pub enum ClientFrame {
     },
 }
 
+/// A bearer token; not shown in debug output.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken(pub String);
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BearerToken")
+    }
+}
+
 /// The reason why a text of the client is not a frame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClientFrameError {
@@ -44,8 +61,8 @@ pub enum ClientFrameError {
     /// An invalid subscribe: answered with an error, the connection stays open.
     #[error(transparent)]
     Subscribe(#[from] SubscribeError),
-    /// A known frame without a required field: a cancel is answered with an error, any other is
-    /// ignored with a warning.
+    /// A known frame without a required field: a cancel and a renew are answered with an error, any
+    /// other is ignored with a warning.
     #[error("the {kind} frame needs a text in {field}")]
     Malformed {
         /// The `type` of the frame.
@@ -82,6 +99,9 @@ impl ClientFrame {
                         });
                     }
                 },
+            }),
+            "renew" => Ok(Self::Renew {
+                token: BearerToken(text_field(&mut fields, "renew", "token")?),
             }),
             "ping" => Ok(Self::Ping {
                 nonce: text_field(&mut fields, "ping", "nonce")?,

@@ -65,6 +65,10 @@ close_reasons! {
     SubscribeTimeout: 1008, "subscribe_timeout", "No subscribe frame came in time.", Resume;
     /// The client did not answer several pings in a row.
     PingTimeout: 1008, "ping_timeout", "Pings were not answered.", Resume;
+    /// The identity that the connection was opened or renewed with is over.
+    IdentityExpired: 1008, "identity_expired", "The token has expired; reconnect with a new one.", Resume;
+    /// The token of the client was revoked.
+    IdentityRevoked: 1008, "identity_revoked", "The token was revoked; reconnect with another one.", Resume;
     /// The session was deleted.
     SessionDeleted: 1008, "session_deleted", "The session was deleted.", Never;
     /// The client sent a frame above the size limit.
@@ -150,6 +154,8 @@ mod tests {
             (1008, "client_too_slow", ReconnectAdvice::Resume),
             (1008, "subscribe_timeout", ReconnectAdvice::Resume),
             (1008, "ping_timeout", ReconnectAdvice::Resume),
+            (1008, "identity_expired", ReconnectAdvice::Resume),
+            (1008, "identity_revoked", ReconnectAdvice::Resume),
             (1008, "session_deleted", ReconnectAdvice::Never),
             (1009, "oversized", ReconnectAdvice::FixFirst),
             (1011, "session_quarantined", ReconnectAdvice::Never),

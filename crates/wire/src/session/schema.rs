@@ -6,6 +6,7 @@ use turnwire_event::body::turn::CANCEL_REASON_CHARS_MAX;
 use turnwire_event::{EventType, FilterSpec, Position, TypeSet, schema};
 
 use super::cancel::{CancelAck, CancelError};
+use super::renew::{RenewAck, RenewError};
 use super::server::{SnapshotFrame, SubscribeAck};
 use super::subscribe::{SINCE_SESSIONS_MAX, SubscribeError};
 use crate::frame_schema::FrameSchemas;
@@ -20,6 +21,11 @@ pub fn server_frame() -> Value {
     );
     frames.add::<CancelAck>("cancel_ack", "The answer to a cancel of a known turn.");
     frames.add::<CancelError>("cancel_error", "The answer to a cancel without an effect.");
+    frames.add::<RenewAck>("renew_ack", "The answer to an accepted renew.");
+    frames.add::<RenewError>(
+        "renew_error",
+        "The answer to a renew without an effect; the connection keeps its identity.",
+    );
     frames.add::<SnapshotFrame<'_>>("snapshot", "The state of the session at a position.");
     let event = event(&mut frames);
     frames.add_fields("event", "An event of the log.", &[("event", event)], &[]);
@@ -62,6 +68,15 @@ pub fn client_frame() -> Value {
                 "type": ["string", "null"],
             }),
         )],
+    );
+    frames.add_fields(
+        "renew",
+        "Gives the connection a new token of the same principal.",
+        &[(
+            "token",
+            described("A bearer token, as in the Authorization header.", text()),
+        )],
+        &[],
     );
     frames.add_fields(
         "ping",

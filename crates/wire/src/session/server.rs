@@ -10,6 +10,7 @@ use turnwire_event::{FilterSpec, Message, MessageId, Position, SessionId};
 
 use super::cancel::{CancelAck, CancelError};
 use super::open_work::SnapshotWork;
+use super::renew::{RenewAck, RenewError};
 use super::subscribe::{SinceCursor, SubscribeError};
 use super::summary::SessionSummary;
 use crate::rest::turn::TurnInfo;
@@ -84,6 +85,16 @@ pub fn write_cancel_ack(ack: &CancelAck, out: &mut Vec<u8>) {
 /// Writes the answer to a cancel that has no effect.
 pub fn write_cancel_error(error: &CancelError, out: &mut Vec<u8>) {
     write("cancel_error", error, out);
+}
+
+/// Writes the answer to an accepted renew.
+pub fn write_renew_ack(ack: &RenewAck, out: &mut Vec<u8>) {
+    write("renew_ack", ack, out);
+}
+
+/// Writes the answer to a renew that has no effect.
+pub fn write_renew_error(error: &RenewError, out: &mut Vec<u8>) {
+    write("renew_error", error, out);
 }
 
 /// The state of a session at a position (S3-027). Only events after it follow.

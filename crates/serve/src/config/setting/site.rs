@@ -1,7 +1,7 @@
 //! Origins of web sites: a scheme, a host and a port, as browsers send them.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The most sites that may be listed: each request with an origin is compared with all.
 const SITES_MAX: usize = 64;
@@ -54,6 +54,30 @@ impl SiteOrigin {
             host,
             port: port.filter(|port| Some(*port) != usual),
         })
+    }
+
+    /// The host and, if it is not the usual one of the scheme, the port.
+    pub fn authority(&self) -> String {
+        let port = self
+            .port
+            .map_or_else(String::new, |port| format!(":{port}"));
+        format!("{}{port}", self.host)
+    }
+
+    /// The same host and port for WebSockets: `wss` instead of `https`.
+    pub fn websocket(&self) -> String {
+        let scheme = if self.scheme == "https" { "wss" } else { "ws" };
+        format!("{scheme}://{}", self.authority())
+    }
+
+    /// The name or address, without a port.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// True if the host is an IP address.
+    pub fn is_address(&self) -> bool {
+        bracketed(&self.host).is_some() || self.host.parse::<Ipv4Addr>().is_ok()
     }
 
     /// True if the host is `localhost` or a loopback address.
@@ -111,6 +135,20 @@ pub(in crate::config) fn list(text: &str) -> Result<Vec<SiteOrigin>, String> {
     read.ok_or_else(|| {
         "origins between commas, each scheme://host or scheme://host:port without a path, such \
          as http://localhost:3000"
+            .to_owned()
+    })
+}
+
+/// Parses the origin under which clients reach the server; an empty text is `None`.
+pub(in crate::config) fn public(text: &str) -> Result<Option<SiteOrigin>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let site = SiteOrigin::read(text.strip_suffix('/').unwrap_or(text));
+    let site = site.filter(|site| matches!(site.scheme.as_str(), "http" | "https"));
+    site.map(Some).ok_or_else(|| {
+        "http:// or https:// with a host and, if it is not the usual one, a port, without a path, \
+         such as https://chat.example.com"
             .to_owned()
     })
 }

@@ -3,10 +3,14 @@
 //! parsers, so an invalid value has the same message everywhere.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+use turnwire_dial::Url;
+use turnwire_event::TenantId;
+use turnwire_identity::{KeyLocation, Scope, ScopeSet, UnknownScope};
 
 /// Returns a parser of whole numbers in `range`.
 pub(in crate::config) fn number<T: TryFrom<u64>>(
@@ -39,21 +43,10 @@ pub(in crate::config) fn choice<T: Copy>(
     }
 }
 
-/// Parses an IP address and a port; the address must be a loopback address, because requests are
-/// not authenticated (reliability G4).
-pub(in crate::config) fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text
-        .parse()
-        .map_err(|_| "an IP address and a port, such as 127.0.0.1:8421".to_owned())?;
-    if address.ip().is_loopback() {
-        Ok(address)
-    } else {
-        Err(
-            "a loopback address such as 127.0.0.1:8421: requests are not authenticated, so the \
-             server must not be reachable from other machines"
-                .to_owned(),
-        )
-    }
+/// Parses an IP address and a port.
+pub(in crate::config) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "an IP address and a port, such as 127.0.0.1:8421".to_owned())
 }
 
 /// Parses a path; an empty text is `None`.
@@ -78,6 +71,77 @@ pub(in crate::config) fn list<T: FromStr<Err: Display>>(text: &str) -> Result<Ve
                 .map_err(|error: T::Err| format!("a list between commas ({error})"))
         })
         .collect()
+}
+
+/// Accepts texts between commas; empty ones are skipped.
+pub(in crate::config) fn texts(text: &str) -> Result<Vec<String>, String> {
+    list(text)
+}
+
+/// Parses host names between commas, without ports.
+pub(in crate::config) fn host_names(text: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = list(text)?;
+    let is_name = |name: &String| {
+        let bytes = name.bytes();
+        name.len() <= 253
+            && bytes
+                .clone()
+                .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
+    };
+    if names.iter().all(is_name) {
+        Ok(names
+            .into_iter()
+            .map(|name| name.to_ascii_lowercase())
+            .collect())
+    } else {
+        Err("host names without ports between commas, such as turnwire.internal".to_owned())
+    }
+}
+
+/// Parses a tenant; an empty text is `None`.
+pub(in crate::config) fn optional_tenant(text: &str) -> Result<Option<TenantId>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let tenant = text.parse().map_err(|_| "a UUID".to_owned())?;
+    Ok(Some(tenant))
+}
+
+/// Parses scopes between commas or spaces.
+pub(in crate::config) fn scopes(text: &str) -> Result<ScopeSet, String> {
+    let names = text.split([',', ' ']).filter(|name| !name.is_empty());
+    let scopes: Result<ScopeSet, UnknownScope> = names.map(str::parse::<Scope>).collect();
+    scopes.map_err(|unknown| format!("a list between commas ({unknown})"))
+}
+
+/// Parses the place of a key set: a URL, or else a path. An empty text is `None`.
+pub(in crate::config) fn key_location(text: &str) -> Result<Option<KeyLocation>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if !text.contains("://") {
+        return Ok(Some(KeyLocation::File(text.into())));
+    }
+    let expected = || {
+        "a path, or a URL such as https://id.example.com/.well-known/jwks.json; http is for loopback \
+         only"
+            .to_owned()
+    };
+    let url: Url = text.parse().map_err(|_| expected())?;
+    let is_loopback = match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let host = host.trim_matches(['[', ']']);
+            host.parse()
+                .is_ok_and(|address: IpAddr| address.is_loopback())
+        }
+        None => false,
+    };
+    let is_safe = url.scheme() == "https" || url.scheme() == "http" && is_loopback;
+    let is_plain = url.username().is_empty() && url.password().is_none();
+    (is_safe && is_plain)
+        .then_some(Some(KeyLocation::Url(url)))
+        .ok_or_else(expected)
 }
 
 /// Accepts any text that is not empty.

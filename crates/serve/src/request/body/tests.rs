@@ -7,6 +7,7 @@ use turnwire_wire::rest::session::SessionCreate;
 use turnwire_wire::rest::turn::TurnSubmit;
 
 use super::*;
+use crate::access::callers;
 use crate::config::{ServerConfig, SettingSources};
 
 fn headers(kind: &str) -> HeaderMap {
@@ -46,7 +47,7 @@ async fn read_sharing(
     body: Body,
     limits: &Http,
 ) -> Result<Bytes, RequestFault> {
-    let gate = TransferGate::new(shares, identity::anonymous());
+    let gate = TransferGate::new(shares, callers::anonymous());
     let read = super::read_body(headers, body, limits, gate).await;
     read.map(|(bytes, _)| bytes)
 }
@@ -189,7 +190,7 @@ async fn body_of_unknown_length_is_a_transfer_once_it_is_large() {
         let pieces = vec![piece; count].into_iter().map(Ok::<_, std::io::Error>);
         Body::from_stream(stream::iter(pieces))
     };
-    let held = shares.acquire_body(&identity::anonymous(), 1 << 20);
+    let held = shares.acquire_body(&callers::anonymous(), 1 << 20);
     let held = held.expect("the only place").expect("a large body");
     let headers = HeaderMap::new();
     let small = read_sharing(&shares, &headers, pieces(2), &limits).await;
@@ -210,7 +211,7 @@ async fn body_of_unknown_length_is_a_transfer_once_it_is_large() {
 async fn body_of_unknown_length_counts_as_large_as_it_may_become() {
     let shares = OwnerShares::transfers(8, 4, 1 << 20);
     let limits = limits(3 << 20, 10_000);
-    let held = shares.acquire_body(&identity::anonymous(), 2 << 20);
+    let held = shares.acquire_body(&callers::anonymous(), 2 << 20);
     let held = held.expect("two of four places").expect("a large body");
     let large = || {
         let piece = Bytes::from(vec![b' '; 65 << 10]);

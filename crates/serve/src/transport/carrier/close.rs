@@ -2,6 +2,7 @@
 //! framing decide which last bytes the client gets for it.
 
 use turnwire_hub::RingClosed;
+use turnwire_identity::LeaseState;
 use turnwire_session::{Error, LiveSession, ReplayError};
 use turnwire_wire::session::SessionCloseReason;
 
@@ -25,6 +26,10 @@ pub(crate) enum CloseReason {
     Busy,
     /// The store cannot be read now; the client may try again.
     Internal,
+    /// The identity that the connection was opened with is over, or was renewed with until then.
+    IdentityExpired,
+    /// The credential of the client was revoked.
+    IdentityRevoked,
     /// The client broke a rule of its wire.
     Rejected(SessionCloseReason),
     /// The client sent a close frame.
@@ -34,6 +39,24 @@ pub(crate) enum CloseReason {
 }
 
 impl CloseReason {
+    /// True if the server ends the connection for a reason that says nothing about the client's wish:
+    /// its leave cancels no turn.
+    pub(crate) fn leaves_quietly(self) -> bool {
+        matches!(
+            self,
+            Self::Draining | Self::IdentityExpired | Self::IdentityRevoked
+        )
+    }
+
+    /// The reason to close a connection whose identity is in this state.
+    pub(crate) fn of_identity(state: LeaseState) -> Option<Self> {
+        match state {
+            LeaseState::Valid => None,
+            LeaseState::Expired => Some(Self::IdentityExpired),
+            LeaseState::Revoked => Some(Self::IdentityRevoked),
+        }
+    }
+
     /// The reason for a [`ReplayError`] of `live`, which is quarantined if its log is damaged.
     pub(crate) fn of_replay(error: &ReplayError, live: &LiveSession) -> Self {
         match error {

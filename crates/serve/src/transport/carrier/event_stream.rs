@@ -46,6 +46,14 @@ impl<S: ByteStream> Framing for EventStream<S> {
     type Inbound = Infallible;
     type Io = S;
 
+    fn frame_end(frames: &[u8], offset: usize) -> usize {
+        // The first byte of the end may be written already.
+        let begin = offset.saturating_sub(1);
+        let mut pairs = frames[begin..].windows(BLOCK_END.len());
+        let end = pairs.position(|pair| pair == BLOCK_END);
+        end.map_or(frames.len(), |at| begin + at + BLOCK_END.len())
+    }
+
     fn io(&mut self) -> &mut S {
         &mut self.0
     }
@@ -69,6 +77,9 @@ impl<S: ByteStream> Framing for EventStream<S> {
             CloseReason::TooSlow => {
                 self.0.discard_unsent();
                 FinalWrites::Nothing
+            }
+            CloseReason::IdentityExpired | CloseReason::IdentityRevoked => {
+                FinalWrites::PartialFrame(CLOSING)
             }
             _ => FinalWrites::Pending(CLOSING),
         }

@@ -157,6 +157,8 @@ fn close_frame(reason: CloseReason) -> Option<CloseFrame> {
         CloseReason::SessionDeleted => SessionCloseReason::SessionDeleted,
         CloseReason::Quarantined => SessionCloseReason::Quarantined,
         CloseReason::Busy => SessionCloseReason::Busy,
+        CloseReason::IdentityExpired => SessionCloseReason::IdentityExpired,
+        CloseReason::IdentityRevoked => SessionCloseReason::IdentityRevoked,
         CloseReason::FrameTooLarge | CloseReason::Internal => SessionCloseReason::Internal,
         CloseReason::Rejected(close) => close,
     };

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::access::live_identity::LiveIdentity;
 use crate::config::stream::Stream as StreamSettings;
 
 use super::super::phase::ServerPhase;
@@ -40,6 +41,11 @@ pub(crate) trait Wire: Send {
     const OPEN_CONNECTIONS: &'static str;
 
     fn phase(&self) -> &ServerPhase;
+
+    /// How long the client is who it is; `None` if that does not end.
+    fn identity(&self) -> Option<&LiveIdentity> {
+        None
+    }
 
     fn limits(&self) -> Limits;
 

@@ -10,6 +10,7 @@ use turnwire_event::code::TurnState;
 use turnwire_event::fold::replay::FinishedReplay;
 use turnwire_event::{EventFilter, Position, SessionId, TurnId, metric};
 use turnwire_hub::RingClosed;
+use turnwire_identity::Lease;
 use turnwire_session::{
     CancelOutcome, Error, LISTED_PATH_BYTES_MAX, LiveSession, PageBounds, SessionSnapshot,
     WatchGuard,
@@ -17,9 +18,9 @@ use turnwire_session::{
 use turnwire_wire::budget::{cut_to_newest, json_bytes};
 use turnwire_wire::rest::turn::TurnInfo;
 use turnwire_wire::session::{
-    self as wire, CancelAck, CancelError, CancelErrorCode, ClientFrame, ClientFrameError,
-    SessionCloseReason, SessionPositions, SessionSummary, SnapshotWork, SubscribeAck,
-    SubscribeError, SubscribeFrame,
+    self as wire, CancelAck, CancelError, CancelErrorCode, ClientFrame, ClientFrameError, RenewAck,
+    RenewError, RenewErrorCode, SessionCloseReason, SessionPositions, SessionSummary, SnapshotWork,
+    SubscribeAck, SubscribeError, SubscribeFrame,
 };
 
 use super::super::carrier::SessionCursor;
@@ -65,6 +66,11 @@ impl SessionStream {
                 let error = CancelError::invalid_frame(&malformed.to_string());
                 send(pending, |out| wire::write_cancel_error(&error, out));
             }
+            Ok(ClientFrame::Renew { token }) => self.renew(&token.0, pending).await,
+            Err(ClientFrameError::Malformed { kind: "renew", .. }) => {
+                let error = RenewError::of(RenewErrorCode::InvalidFrame);
+                send(pending, |out| wire::write_renew_error(&error, out));
+            }
             Ok(ClientFrame::Ping { nonce }) => send(pending, |out| wire::write_pong(&nonce, out)),
             Ok(ClientFrame::Pong { nonce }) if self.is_unanswered(&nonce) => {
                 self.unanswered_pings = 0;
@@ -95,6 +101,27 @@ impl SessionStream {
         // The client may send a better subscribe, and has the full time for it.
         self.subscribe_deadline = subscribe_deadline(&self.streams);
         send(pending, |out| wire::write_subscribe_error(error, out));
+    }
+
+    /// Gives the connection the identity of a new token, and answers. Without authentication there is
+    /// nothing to renew: an identity never ends.
+    async fn renew(&self, token: &str, pending: &mut EventWrites) {
+        let lease = match &self.identity {
+            Some(identity) => self.streams.identities.renew(identity, token).await,
+            None => Ok(Lease::UNLIMITED),
+        };
+        match lease {
+            Ok(lease) => {
+                let ack = RenewAck {
+                    expires_at: lease.expires_at,
+                };
+                send(pending, |out| wire::write_renew_ack(&ack, out));
+            }
+            Err(error) => {
+                let error = RenewError::of(error);
+                send(pending, |out| wire::write_renew_error(&error, out));
+            }
+        }
     }
 
     /// Requests the cancel of a turn, and returns the answer for the client.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::metric;
+use turnwire_identity::Caller;
 use turnwire_session::{BusNotice, Error, LiveSession};
 use turnwire_wire::session::{self as wire, SessionCloseReason};
 
@@ -21,6 +22,7 @@ use super::super::carrier::{Backlog, Carrier, CloseReason, EventCount, Fill, Lim
 use super::super::phase::{ServerPhase, Shutdown};
 use super::format::EventWrites;
 use super::subscription::Subscription;
+use crate::access::live_identity::LiveIdentity;
 
 /// How often a draining server checks whether the last commit of a turn is done: the ring has no
 /// event for it.
@@ -34,6 +36,8 @@ pub(super) struct SessionStream {
     /// The connection's name in the log.
     pub(super) name: String,
     pub(super) waker: Arc<AtomicWaker>,
+    /// How long the client is who it is; `None` if that does not end.
+    pub(super) identity: Option<Arc<LiveIdentity>>,
     pub(super) subscription: Option<Subscription>,
     pub(super) subscribe_deadline: Instant,
     pub(super) unanswered_pings: u32,
@@ -44,15 +48,17 @@ pub(super) struct SessionStream {
 impl SessionStream {
     pub(super) fn new(
         streams: Arc<Streams>,
-        live: Result<Arc<LiveSession>, Error>,
+        (live, caller): (Result<Arc<LiveSession>, Error>, &Caller),
         name: String,
     ) -> Self {
+        let waker = Arc::new(AtomicWaker::new());
         Self {
+            identity: streams.identities.register(caller, waker.clone()),
             subscribe_deadline: subscribe_deadline(&streams),
             streams,
             live,
             name,
-            waker: Arc::new(AtomicWaker::new()),
+            waker,
             subscription: None,
             unanswered_pings: 0,
             last_nonce: 0,
@@ -107,6 +113,10 @@ impl Wire for SessionStream {
 
     fn phase(&self) -> &ServerPhase {
         &self.streams.phase
+    }
+
+    fn identity(&self) -> Option<&LiveIdentity> {
+        self.identity.as_deref()
     }
 
     fn limits(&self) -> Limits {
@@ -241,7 +251,7 @@ impl Wire for SessionStream {
         }
         let subscription = self.subscription.take();
         if let Some(watcher) = subscription.and_then(|subscription| subscription.watcher)
-            && reason == CloseReason::Draining
+            && reason.leaves_quietly()
         {
             watcher.leave_quietly();
         }

@@ -120,14 +120,14 @@ async fn named_worker_of_a_crashed_turn_stays_if_it_never_began() {
     let image = copy_store(dir.path());
     let idle = producer_fn(|_| async { OK });
     let after = start_service(image.path(), Options::default(), idle).await;
-    let attached = after.live_sessions().attach(&me, id).await;
-    assert_eq!(attached.expect("a session").session.parent, Some(parent));
+    let row = after.live_sessions().row(&me, id).await;
+    assert_eq!(row.expect("a session").parent, Some(parent));
     assert_eq!(log_names(&after, id).await, ["session.created"]);
 }
 
 // S3-081, S3-088
 #[tokio::test]
-async fn worker_stopped_before_it_began_can_be_attached_to() {
+async fn worker_stopped_before_it_began_can_be_opened() {
     let dir = tempfile::tempdir().expect("a folder");
     let (service, _) = naming_service(dir.path()).await;
     let (me, parent) = (owner("local"), new_session(&service).await);
@@ -153,7 +153,7 @@ async fn worker_stopped_before_it_began_can_be_attached_to() {
     );
     service
         .live_sessions()
-        .attach(&me, id)
+        .row(&me, id)
         .await
         .expect("a session");
     assert_eq!(log_names(&service, id).await, ["session.created"]);

@@ -53,12 +53,7 @@ async fn worker_is_a_session_with_its_own_log() {
     // The worker's terminal precedes the parent's event about it.
     let end = own.last().expect("a terminal").timestamp;
     assert!(end <= event_named(&events, "delegate.completed").timestamp);
-    let row = service
-        .live_sessions()
-        .attach(&me, id)
-        .await
-        .expect("leave")
-        .session;
+    let row = service.live_sessions().row(&me, id).await.expect("a row");
     assert_eq!(
         (row.parent, row.agent.as_deref()),
         (Some(parent), Some("counter"))
@@ -79,11 +74,7 @@ async fn worker_is_a_session_with_its_own_log() {
         .await;
     assert_eq!(other.err(), Some(Error::SessionNotFound));
     assert_eq!(
-        service
-            .live_sessions()
-            .attach(&owner("other"), id)
-            .await
-            .err(),
+        service.live_sessions().row(&owner("other"), id).await.err(),
         Some(Error::SessionNotFound)
     );
 }

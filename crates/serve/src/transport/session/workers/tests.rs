@@ -13,6 +13,7 @@ use turnwire_wire::session::{CancelErrorCode, SinceCursor, SubscribeCode};
 
 use super::super::stream::SessionStream;
 use super::START;
+use crate::access::callers;
 use stage::*;
 use viewer::*;
 
@@ -111,7 +112,7 @@ async fn turn_of_an_awaited_worker_can_be_cancelled() {
     let subscription = viewer.expect("accepted").subscription;
     let workers = subscription.workers.as_deref().expect("workers");
     assert_eq!(workers.lives().count(), 0, "not looked up yet");
-    let live = Ok(parent.live.clone());
+    let live = (Ok(parent.live.clone()), &callers::believed_anonymous());
     let mut stream = SessionStream::new(stage.streams.clone(), live, "ws-1".into());
     stream.subscription = Some(subscription);
     let mut states = Vec::new();

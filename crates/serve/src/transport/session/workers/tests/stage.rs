@@ -21,6 +21,7 @@ use turnwire_event::{
     Actor, Body, CallId, ContentBlock, Event, FilterSpec, IdGenerator as _, MessageId, Owner, Role,
     SessionId, StopReason, TenantId, TokenUsage, ToolUseId,
 };
+use turnwire_identity::Authenticator;
 use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sqlite::{CommitDurability, SqliteOptions, SqliteStore};
 use turnwire_log::{EventDraft, LogWriter, OutboxRoom};
@@ -29,6 +30,8 @@ use turnwire_session::{
     SessionService, SubmitRequest, SubmitTarget as In, SystemClock, SystemIdGenerator,
 };
 
+use crate::access::attach_tokens::AttachTokens;
+use crate::access::live_identity::LiveIdentities;
 use crate::config::{ServerConfig, SettingSources};
 
 use super::super::super::super::{CountersByVersion, ServerPhase, StreamLimits, Streams};
@@ -147,7 +150,10 @@ impl Stage {
         };
         let mut settings = ServerConfig::load(&sources).expect("defaults").stream;
         settings.workers_max = workers_max;
+        let authenticator = Arc::new(Authenticator::open(Arc::new(SystemClock)));
         let streams = Streams {
+            attach_tokens: Arc::new(AttachTokens::new(Duration::ZERO, 1, 1)),
+            identities: Arc::new(LiveIdentities::new(authenticator)),
             sessions: sessions.live_sessions(),
             canceller: sessions.canceller(),
             settings,

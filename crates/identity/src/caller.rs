@@ -1,0 +1,62 @@
+//! The [`Caller`] of a request: who it is, what it may do, and for how long.
+
+use std::sync::Arc;
+
+use turnwire_event::{Owner, Timestamp};
+
+use crate::scope::ScopeSet;
+
+/// An authenticated caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The tenant and the principal that the credential names.
+    pub owner: Owner,
+    /// What the credential allows.
+    pub scopes: ScopeSet,
+    /// How long all of this holds.
+    pub lease: Lease,
+}
+
+/// How long an identity holds: until a time, and as long as its credential is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// What the caller proved its identity with.
+    pub credential: Credential,
+    /// When it ends; `None` if it has no end of its own.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// What a caller proved its identity with. It names the credential and cannot be used as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// Nothing: the server believes every caller on its own machine.
+    None,
+    /// An API token, by its id.
+    Token(Arc<str>),
+    /// A JSON Web Token, by the id of the key that signed it; empty if the key has none.
+    Jwt(Arc<str>),
+}
+
+/// Whether a [`Lease`] still holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseState {
+    /// It does.
+    Valid,
+    /// Its time is over.
+    Expired,
+    /// The credential was removed, or the key that it was signed with.
+    Revoked,
+}
+
+impl Lease {
+    /// The lease of a caller that is believed.
+    pub const UNLIMITED: Self = Self {
+        credential: Credential::None,
+        expires_at: None,
+    };
+
+    /// True once the time of the lease is over.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| now >= at)
+    }
+}

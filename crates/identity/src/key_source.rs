@@ -1,0 +1,185 @@
+//! Where the keys of an issuer come from: a file or a URL, loaded again when it may have changed.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Mutex;
+use turnwire_dial::{DialError, Dialer, HttpMethod, HttpRequest, Url};
+
+use crate::key_set::{KEY_SET_BYTES_MAX, KeySet, KeySetError};
+
+/// How long a download may take.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often tokens with an unknown key can make the server look for new keys.
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Where the key set is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyLocation {
+    /// A file.
+    File(PathBuf),
+    /// A document of the issuer.
+    Url(Url),
+}
+
+/// Why keys cannot be loaded. For operators.
+#[derive(Debug, thiserror::Error)]
+pub enum KeySourceError {
+    /// The file cannot be read.
+    #[error("{path}: {cause}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the operating system says.
+        cause: std::io::Error,
+    },
+    /// The document cannot be downloaded.
+    #[error("{url}: {cause}")]
+    Fetch {
+        /// Where it should be.
+        url: String,
+        /// Why not.
+        cause: DialError,
+    },
+    /// The issuer answers with something else than a document.
+    #[error("{url}: the answer is HTTP {status}")]
+    Status {
+        /// Where it should be.
+        url: String,
+        /// The status of the answer.
+        status: u16,
+    },
+    /// The document has no usable keys.
+    #[error("{from}: {cause}")]
+    Unusable {
+        /// The file or URL.
+        from: String,
+        /// What is wrong with it.
+        cause: KeySetError,
+    },
+}
+
+/// A key set and its number; every set that differs from the one before has the next one.
+#[derive(Debug)]
+pub(crate) struct LoadedKeys {
+    pub(crate) set: KeySet,
+    pub(crate) generation: u64,
+    document: [u8; 32],
+}
+
+/// The keys in force.
+pub(crate) struct KeySource {
+    location: KeyLocation,
+    dialer: Dialer,
+    current: ArcSwapOption<LoadedKeys>,
+    /// When keys were last asked for. Held while they are: others wait and take what comes.
+    asked: Mutex<Option<Instant>>,
+}
+
+impl KeySource {
+    pub(crate) fn new(location: KeyLocation, dialer: Dialer) -> Self {
+        Self {
+            location,
+            dialer,
+            current: ArcSwapOption::empty(),
+            asked: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn location(&self) -> &KeyLocation {
+        &self.location
+    }
+
+    /// The keys that were loaded last; `None` while there never were any.
+    pub(crate) fn current(&self) -> Option<Arc<LoadedKeys>> {
+        self.current.load_full()
+    }
+
+    /// Loads the keys. True if they have changed; after an error the last ones stay.
+    pub(crate) async fn load(&self) -> Result<bool, KeySourceError> {
+        let mut asked = self.asked.lock().await;
+        *asked = Some(Instant::now());
+        self.replace().await
+    }
+
+    /// Loads the keys for a token whose key is unknown, unless that was done a moment ago.
+    pub(crate) async fn look_for_new(&self) -> Result<bool, KeySourceError> {
+        let mut asked = self.asked.lock().await;
+        if asked.is_some_and(|at| at.elapsed() < LOOKUP_INTERVAL) {
+            return Ok(false);
+        }
+        *asked = Some(Instant::now());
+        self.replace().await
+    }
+
+    async fn replace(&self) -> Result<bool, KeySourceError> {
+        let (from, text) = match &self.location {
+            KeyLocation::File(path) => (path.display().to_string(), read(path)?),
+            KeyLocation::Url(url) => (url.to_string(), self.fetch(url).await?),
+        };
+        let document = Sha256::digest(&text).into();
+        let current = self.current();
+        if current
+            .as_ref()
+            .is_some_and(|keys| keys.document == document)
+        {
+            return Ok(false);
+        }
+        let set = KeySet::parse(&text).map_err(|cause| KeySourceError::Unusable { from, cause })?;
+        let generation = current.map_or(1, |keys| keys.generation + 1);
+        self.current.store(Some(Arc::new(LoadedKeys {
+            set,
+            generation,
+            document,
+        })));
+        Ok(true)
+    }
+
+    async fn fetch(&self, url: &Url) -> Result<Vec<u8>, KeySourceError> {
+        let request = HttpRequest {
+            timeout: FETCH_TIMEOUT,
+            connect: FETCH_TIMEOUT,
+            max_bytes: KEY_SET_BYTES_MAX,
+            ..HttpRequest::new(HttpMethod::Get, url.clone())
+        };
+        let fault = |cause| KeySourceError::Fetch {
+            url: url.to_string(),
+            cause,
+        };
+        let response = self.dialer.send(request).await.map_err(fault)?;
+        if response.status != 200 {
+            return Err(KeySourceError::Status {
+                url: url.to_string(),
+                status: response.status,
+            });
+        }
+        Ok(response.body.to_vec())
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<u8>, KeySourceError> {
+    let mut text = Vec::new();
+    let file = File::open(path);
+    let read = file.and_then(|file| {
+        file.take(KEY_SET_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut text)
+    });
+    let path = || path.display().to_string();
+    read.map_err(|cause| KeySourceError::Io {
+        path: path(),
+        cause,
+    })?;
+    if text.len() > KEY_SET_BYTES_MAX {
+        let cause = KeySetError::Malformed(format!("above {KEY_SET_BYTES_MAX} bytes"));
+        return Err(KeySourceError::Unusable {
+            from: path(),
+            cause,
+        });
+    }
+    Ok(text)
+}
