@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -217,6 +217,12 @@ impl TokenFile {
         &self,
         change: impl FnOnce(&mut Vec<(TokenHash, TokenRecord)>) -> Result<T, TokenFileError>,
     ) -> Result<T, TokenFileError> {
+        // The first token is often created before the first start of the server.
+        if let Some(folder) = self.0.parent() {
+            let mut builder = fs::DirBuilder::new();
+            let created = builder.recursive(true).mode(0o700).create(folder);
+            created.map_err(|error| self.io(error))?;
+        }
         let lock = self.beside("lock");
         let lock = private_file(&lock).map_err(|error| self.io(error))?;
         lock.lock().map_err(|error| self.io(error))?;
@@ -318,7 +324,7 @@ mod tests {
 
     fn file() -> (tempfile::TempDir, TokenFile) {
         let folder = tempfile::tempdir().expect("a folder");
-        let file = TokenFile::new(folder.path().join("tokens.json"));
+        let file = TokenFile::new(folder.path().join("home/tokens.json"));
         (folder, file)
     }
 
@@ -384,6 +390,7 @@ mod tests {
             token
         };
         let write = |text: String| {
+            fs::create_dir_all(file.path().parent().expect("a folder")).expect("a folder");
             fs::write(file.path(), text).expect("written");
             fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600)).expect("a mode");
         };

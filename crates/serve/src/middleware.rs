@@ -487,7 +487,7 @@ mod tests {
         let expected = [
             (
                 "access-control-allow-headers",
-                "Content-Type, Idempotency-Key, Last-Event-ID, X-Wire-Version, X-Tenant-Id, \
+                "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Wire-Version, X-Tenant-Id, \
                  X-Turnwire-Principal, traceparent",
             ),
             ("access-control-allow-methods", "POST, GET"),

@@ -3,6 +3,7 @@
 mod shell_server;
 mod workshop;
 
+mod access;
 mod api;
 mod approval;
 mod cancel;

@@ -10,7 +10,7 @@ use turnwire_wire::openapi::operations;
 use crate::config::setting::site::SiteOrigin;
 
 /// Request headers that such pages may send, besides those that browsers always allow.
-const SENT: &str = "Content-Type, Idempotency-Key, Last-Event-ID, X-Wire-Version, X-Tenant-Id, \
+const SENT: &str = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Wire-Version, X-Tenant-Id, \
      X-Turnwire-Principal, traceparent";
 
 /// Response headers that such pages may read.

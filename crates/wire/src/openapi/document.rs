@@ -15,7 +15,8 @@ clients, in one order, resumable from any point.\n\n\
 Requests reject unknown fields and query parameters. Responses may gain members: clients skip \
 members that they do not know. Every error is `application/problem+json` with a `code` whose \
 description is at `/problems/<code>`, and a `trace_id` that identifies the request in the server's \
-log. Requests are not authenticated; the server listens on loopback addresses only.";
+log. A server with authentication needs a bearer token that has one of the listed scopes; one \
+without listens on loopback addresses only and needs none.";
 
 /// Codes that every operation can fail with.
 const COMMON_CODES: [Code; 3] = [Code::HostNotAllowed, Code::OriginNotAllowed, Code::Internal];
@@ -27,6 +28,9 @@ const IDENTITY_CODES: [Code; 3] = [
     Code::InvalidRequest,
     Code::TooManyRequests,
 ];
+
+/// Codes of requests with a token.
+const TOKEN_CODES: [Code; 3] = [Code::Unauthorized, Code::Forbidden, Code::AuthUnavailable];
 
 /// Codes of invalid request bodies.
 const BODY_CODES: [Code; 6] = [
@@ -68,7 +72,7 @@ pub fn generate(limits: DocumentLimits) -> Value {
         "security": [],
         "tags": tag_list,
         "paths": paths,
-        "components": { "schemas": schemas.into_components() },
+        "components": { "schemas": schemas.into_components(), "securitySchemes": security_schemes() },
     });
     limits.set_in_schemas(&mut document);
     document
@@ -88,6 +92,7 @@ fn operation_json(tag: &str, operation: &OperationSpec, schemas: &mut DocumentSc
         "summary": operation.summary,
         "description": operation.about,
     });
+    out["security"] = security(operation);
     if !parameters.is_empty() {
         out["parameters"] = parameters.into();
     }
@@ -109,6 +114,35 @@ fn operation_json(tag: &str, operation: &OperationSpec, schemas: &mut DocumentSc
     }
     out["responses"] = responses.into();
     out
+}
+
+/// The ways to prove who the caller is.
+fn security_schemes() -> Value {
+    json!({
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "An API token of `turnwire token create`, or a JSON Web Token of the identity \
+                            provider of the server.",
+        },
+        "attach": {
+            "type": "apiKey",
+            "in": "query",
+            "name": "attach",
+            "description": "The attach token of a session, valid once: browsers open streams without \
+                            headers.",
+        },
+    })
+}
+
+/// The alternatives of which a request needs one: a token with a scope, or an attach token.
+fn security(operation: &OperationSpec) -> Value {
+    let bearers = operation.scopes.iter();
+    let mut alternatives: Vec<Value> = bearers.map(|scope| json!({ "bearer": [scope] })).collect();
+    if operation.takes_attach_token {
+        alternatives.push(json!({ "attach": [] }));
+    }
+    alternatives.into()
 }
 
 fn parameter_json(parameter: &OperationParameter, schemas: &mut DocumentSchemas) -> Value {
@@ -147,6 +181,9 @@ fn failures(operation: &OperationSpec) -> Vec<(u16, Vec<Code>)> {
     let mut codes = COMMON_CODES.to_vec();
     if operation.identity != RequestIdentity::Probe {
         codes.extend(IDENTITY_CODES);
+    }
+    if !operation.scopes.is_empty() {
+        codes.extend(TOKEN_CODES);
     }
     let has_query = operation.parameters.iter().any(|p| p.place == "query");
     match operation.body {

@@ -23,6 +23,10 @@ pub(super) struct OperationSpec {
     pub(super) summary: &'static str,
     pub(super) about: &'static str,
     pub(super) identity: RequestIdentity,
+    /// The scopes of which a token needs one; none for an operation without a token.
+    pub(super) scopes: &'static [&'static str],
+    /// True if an attach token in the URL opens it.
+    pub(super) takes_attach_token: bool,
     pub(super) parameters: Vec<OperationParameter>,
     pub(super) body: Option<RequestBody>,
     pub(super) responses: Vec<SuccessResponse>,
@@ -59,6 +63,8 @@ pub(super) fn get(path: &'static str, id: &'static str, summary: &'static str) -
         summary,
         about: "",
         identity: RequestIdentity::Owner,
+        scopes: &["own"],
+        takes_attach_token: false,
         parameters: Vec::new(),
         body: None,
         responses: Vec::new(),
@@ -93,6 +99,18 @@ impl OperationSpec {
 
     pub(super) fn identity(mut self, identity: RequestIdentity) -> Self {
         self.identity = identity;
+        self
+    }
+
+    /// Sets the scopes of which a token needs one.
+    pub(super) fn scopes(mut self, scopes: &'static [&'static str]) -> Self {
+        self.scopes = scopes;
+        self
+    }
+
+    /// An attach token in the URL opens it.
+    pub(super) fn attach_token(mut self) -> Self {
+        self.takes_attach_token = true;
         self
     }
 

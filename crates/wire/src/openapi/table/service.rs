@@ -60,7 +60,8 @@ pub(super) fn operations() -> OperationTag {
             Code::StorageFull,
         ]);
     let operations = vec![
-        public("/status-events", "listStatusEvents", "The registry of statuses")
+        get("/status-events", "listStatusEvents", "The registry of statuses")
+            .identity(RequestIdentity::Counted)
             .about("Every status id that agents may emit as progress, with the file that defines it, its \
                  text in each language, and how often it was emitted, one page at a time.")
             .query("limit", "The page size.", list_limit)
@@ -101,6 +102,7 @@ pub(super) fn operations() -> OperationTag {
             .json::<HealthReport>(200, "The process runs."),
         readiness,
         probe("/metrics", "readMetrics", "Metrics")
+            .scopes(&["metrics", "admin"])
             .about("In the text format of Prometheus.")
             .response(SuccessResponse::new(200, "The metrics.").content("text/plain", string))
             .fails(&[Code::TooManyRequests]),
@@ -115,14 +117,18 @@ pub(super) fn operations() -> OperationTag {
     }
 }
 
-/// Starts a `GET` operation that is the same for every owner.
+/// Starts a `GET` operation that is the same for everybody and needs no token.
 fn public(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
-    get(path, id, summary).identity(RequestIdentity::Counted)
+    get(path, id, summary)
+        .identity(RequestIdentity::Counted)
+        .scopes(&[])
 }
 
 /// Starts a `GET` operation of the operator's monitoring.
 fn probe(path: &'static str, id: &'static str, summary: &'static str) -> OperationSpec {
-    get(path, id, summary).identity(RequestIdentity::Probe)
+    get(path, id, summary)
+        .identity(RequestIdentity::Probe)
+        .scopes(&[])
 }
 
 fn page_or_json(about: &'static str, shape: SchemaFn) -> SuccessResponse {

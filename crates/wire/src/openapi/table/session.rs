@@ -77,6 +77,8 @@ pub(super) fn tag() -> OperationTag {
                  JSON Schema of the frames of clients, schema/wires/session-server.json that of the server's; \
                  docs/wires/session.md describes them and the close codes.")
             .identity(RequestIdentity::Counted)
+            .scopes(&[])
+            .attach_token()
             .response(SuccessResponse::new(
                 101,
                 "The connection is upgraded to a WebSocket.",
@@ -84,6 +86,7 @@ pub(super) fn tag() -> OperationTag {
             .fails(&[
                 Code::InvalidRequest,
                 Code::Unauthorized,
+                Code::Forbidden,
                 Code::SessionNotFound,
                 Code::Draining,
                 Code::SessionQuarantined,

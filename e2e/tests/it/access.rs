@@ -1,0 +1,9 @@
+//! Who may call the server: tokens, tenants, scopes, attach tokens, identities that end.
+
+mod fixture;
+mod jwt;
+mod live;
+mod matrix;
+mod attach;
+mod names;
+mod tokens;

@@ -1,0 +1,179 @@
+//! Connections whose identity ends while they are open, and those that renew it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use turnwire_event::code::TurnState;
+use turnwire_identity::Scope;
+use turnwire_testkit::api::ApiClient;
+use turnwire_testkit::chat::{ChatStream, ChatSubmit, CursorPlacement};
+use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchEnd, WatchFrame};
+
+use super::fixture::*;
+
+async fn watching(api: &ApiClient, name: &str) -> (WatchClient, turnwire_event::SessionId) {
+    let session = api.create().await.expect("a session");
+    let mut client = WatchClient::connect(api, name, session)
+        .await
+        .expect("connected");
+    client
+        .subscribed(&SubscribeOptions::live())
+        .await
+        .expect("subscribed");
+    (client, session)
+}
+
+/// The next frame that is no event.
+async fn next_frame(client: &mut WatchClient) -> Value {
+    loop {
+        if let WatchFrame::Frame(frame) = client.next().await.expect("an answer") {
+            return frame;
+        }
+    }
+}
+
+/// The close code and its name.
+fn closed(end: &WatchEnd) -> (u16, String) {
+    match end {
+        WatchEnd::Closed(code, _) => (*code, end.code()),
+        other => panic!("not closed: {other}"),
+    }
+}
+
+async fn state(api: &ApiClient, turn: turnwire_event::TurnId) -> String {
+    let turn = api.turn(turn).await.expect("a turn");
+    turn["state"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn revoked_token_closes_its_connections_and_cancels_nothing() {
+    let fixture = TokenServer::start(ServerOptions::script(slow_script())).await;
+    let (first, id) = fixture.token("ann", &[Scope::Own]).await;
+    let (second, _) = fixture.token("ann", &[Scope::Own]).await;
+    let (leaving, staying) = (
+        with_token(&fixture.server, &first),
+        with_token(&fixture.server, &second),
+    );
+    let (mut client, session) = watching(&leaving, "revoked").await;
+    let (mut other, _) = watching(&staying, "other").await;
+    // A session whose turn is cancelled when its last client leaves.
+    let body = json!({"message": "slow", "on_disconnect": "cancel"});
+    let path = format!("/sessions/{session}/turns");
+    let answer = leaving.post(&path, body).await.expect("an answer");
+    let turn = answer.json()["turn_id"]
+        .as_str()
+        .expect("a turn")
+        .parse()
+        .expect("an id");
+    // A chat stream whose turn is cancelled when its client leaves.
+    let submit = ChatSubmit::new("slow");
+    let mut stream = ChatStream::submit(&leaving, "stream", &submit)
+        .await
+        .expect("a stream");
+    stream.until("text").await.expect("text");
+
+    fixture.file.revoke(&id).expect("revoked");
+    let end = client.end().await;
+    assert_eq!(closed(&end), (1008, "identity_revoked".into()));
+    let cut = stream.read_to_end().await.expect_err("cut");
+    assert!(cut.to_string().starts_with("lost"), "{cut}");
+    fixture.until_status(&first, |status| status == 401).await;
+    assert_eq!(state(&staying, turn).await, "running");
+    assert_eq!(state(&staying, stream.turn()).await, "running");
+    // The other connection of the same person is not affected.
+    let nonce = json!({"type": "ping", "nonce": "1"});
+    other.send(&nonce).await.expect("sent");
+    assert_eq!(next_frame(&mut other).await["type"], "pong");
+
+    // With the other token nothing is missing, and the turns end by themselves.
+    let resumed = ChatStream::resume(
+        &staying,
+        "resumed",
+        stream.turn(),
+        stream.last(),
+        CursorPlacement::Header,
+        None,
+    )
+    .await;
+    resumed
+        .expect("a stream")
+        .until("completed")
+        .await
+        .expect("the end");
+    for turn in [turn, stream.turn()] {
+        let ended = staying.ended(turn).await.expect("ended");
+        assert_eq!(ended["state"], json!(TurnState::Completed));
+    }
+    let refused = ChatStream::resume(
+        &leaving,
+        "refused",
+        stream.turn(),
+        stream.last(),
+        CursorPlacement::Header,
+        None,
+    )
+    .await;
+    assert_eq!(refused.expect_err("revoked").status(), 401);
+}
+
+#[tokio::test]
+async fn expired_token_closes_its_connection_unless_it_is_renewed() {
+    let fixture = TokenServer::start(ServerOptions::script(slow_script())).await;
+    let lifetime = Some(Duration::from_secs(4));
+    let (short, _) = fixture.token_until("ann", &[Scope::Own], lifetime).await;
+    let (long, _) = fixture.token("ann", &[Scope::Own]).await;
+    let (bobs, _) = fixture.token("bob", &[Scope::Own]).await;
+    let (probe, _) = fixture.token("ann", &[Scope::Metrics]).await;
+    let api = with_token(&fixture.server, &short);
+    let (mut renewed, _) = watching(&api, "renewed").await;
+    let (mut expired, _) = watching(&api, "expired").await;
+    for (token, code) in [
+        (json!("twt_x"), "unauthorized"),
+        (json!(bobs), "other_principal"),
+        (json!(probe), "unauthorized"),
+        (json!(7), "invalid_frame"),
+    ] {
+        let frame = json!({"type": "renew", "token": token});
+        renewed.send(&frame).await.expect("sent");
+        let answer = next_frame(&mut renewed).await;
+        assert_eq!(
+            (&answer["type"], &answer["code"]),
+            (&json!("renew_error"), &json!(code))
+        );
+    }
+    let frame = json!({"type": "renew", "token": long});
+    renewed.send(&frame).await.expect("sent");
+    assert_eq!(
+        next_frame(&mut renewed).await,
+        json!({"type": "renew_ack", "expires_at": null})
+    );
+
+    let end = expired.end().await;
+    assert_eq!(closed(&end), (1008, "identity_expired".into()));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    renewed
+        .send(&json!({"type": "ping", "nonce": "1"}))
+        .await
+        .expect("still open");
+    assert_eq!(next_frame(&mut renewed).await["type"], "pong");
+    fixture.until_status(&short, |status| status == 401).await;
+}
+
+#[tokio::test]
+async fn attach_token_ends_with_the_identity_that_asked_for_it() {
+    let fixture = TokenServer::start(ServerOptions::default()).await;
+    let (token, id) = fixture.token("ann", &[Scope::Own]).await;
+    let api = with_token(&fixture.server, &token);
+    let session = api.create().await.expect("a session");
+    let attached = api.attach(session).await.expect("a token");
+    fixture.file.revoke(&id).expect("revoked");
+    fixture.until_status(&token, |status| status == 401).await;
+    let url = attached["ws_url"].as_str().expect("an address");
+    let opened = WatchClient::open(&fixture.server.api(), "late", session, url, None).await;
+    let end = match opened {
+        Err(refused) => panic!("refused: {refused}"),
+        Ok(mut client) => client.end().await,
+    };
+    assert_eq!(closed(&end), (1008, "identity_revoked".into()));
+}
