@@ -127,7 +127,7 @@ async fn every_operation_answers_each_identity_as_the_document_says() {
     let missing = Ids {
         session: "sess_00000000000000000000000001".into(),
         turn: "00000000000000000000000001".into(),
-        message: "msg_00000000000000000000000001".into(),
+        message: "00000000000000000000000001".into(),
     };
     let document = server
         .api()
