@@ -50,16 +50,25 @@ pub struct RowPage<T> {
     pub has_more: bool,
 }
 
+/// Whose sessions are listed.
+#[derive(Clone, Debug)]
+pub enum SessionsOf {
+    /// Those of one owner.
+    Owner(Owner),
+    /// Those of everybody in a tenant.
+    Tenant(TenantId),
+}
+
 /// Sessions by owner and by parent. Lists leave out [`metadata`](SessionRow::metadata), which may be
 /// as large as everything else together, and a `workspace_path` above [`LISTED_PATH_BYTES_MAX`].
 pub trait SessionRecords: Send + Sync + 'static {
     /// Returns a session, or `None` if it does not exist or was deleted.
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError>;
 
-    /// Returns a page of an owner's sessions; worker sessions are left out.
+    /// Returns a page of the sessions of an owner or of a tenant; worker sessions are left out.
     fn sessions(
         &self,
-        owner: &Owner,
+        of: &SessionsOf,
         before: Option<SessionId>,
         bounds: PageBounds,
     ) -> Result<RowPage<SessionRow>, ReadError>;

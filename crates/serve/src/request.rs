@@ -12,7 +12,9 @@ pub mod body;
 pub(crate) mod submit;
 
 pub use body::JsonBody;
-pub use identity::{Administrator, AttachUse, Collector, Identity, OwnCaller};
+pub use identity::{
+    Administrator, AttachUse, Collector, Identity, OwnCaller, ReadingCaller, ReviewingCaller,
+};
 pub use path::{ApprovalPath, MessagePath, SessionPath, TurnPath};
 pub use query::{ListPage, QueryParams};
 pub use trace::RequestTrace;

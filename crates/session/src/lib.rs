@@ -46,6 +46,7 @@ pub use live::transcript::{SessionSnapshot, Transcript};
 pub use options::Options;
 pub use read::family::WORKER_DEPTH_MAX;
 pub use read::replay::{CatchUp, InFlight, ReplayChunk, ReplayError, read_chunk};
+pub use read::viewer::Viewer;
 pub use submit::request::{
     DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
 };
@@ -53,5 +54,6 @@ pub use turn::approval::paused_turn::ApprovalDecision;
 pub use turn::cancel::disconnect::{DeliveryGuard, StreamGuard, WatchGuard};
 pub use turn::cancel::request::CancelOutcome;
 pub use turnwire_log::{
-    DailyUsage, LISTED_PATH_BYTES_MAX, PageBounds, PieceBudget, StatusCount, StoredEvent,
+    DailyUsage, LISTED_PATH_BYTES_MAX, PageBounds, PieceBudget, SessionsOf, StatusCount,
+    StoredEvent,
 };

@@ -13,7 +13,7 @@ use turnwire_event::{
 use crate::error::{AppendError, ReadError};
 use crate::records::{
     ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, PageBounds, RowPage,
-    SessionRecords, StatusCount, TurnRecords,
+    SessionRecords, SessionsOf, StatusCount, TurnRecords,
 };
 use crate::sqlite::SqliteStore;
 use crate::sqlite::column::{
@@ -31,18 +31,26 @@ impl SessionRecords for SqliteStore {
 
     fn sessions(
         &self,
-        owner: &Owner,
+        of: &SessionsOf,
         before: Option<SessionId>,
         bounds: PageBounds,
     ) -> Result<RowPage<SessionRow>, ReadError> {
+        let (tenant, principal) = match of {
+            SessionsOf::Owner(owner) => (owner.tenant, Some(owner.principal.as_str())),
+            SessionsOf::Tenant(tenant) => (*tenant, None),
+        };
+        let of_principal = match principal {
+            Some(_) => "s.principal = ?2",
+            None => "?2 IS NULL",
+        };
         let sql = format!(
-            "{} WHERE s.tenant = ?1 AND s.principal = ?2 AND s.id < ?3 AND s.parent IS NULL \
+            "{} WHERE s.tenant = ?1 AND {of_principal} AND s.id < ?3 AND s.parent IS NULL \
              ORDER BY s.id DESC LIMIT ?4",
             ListedSession::SELECT
         );
         let values = params![
-            owner.tenant.to_string(),
-            owner.principal.as_str(),
+            tenant.to_string(),
+            principal,
             cursor(before),
             bounds.query_limit()
         ];

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use turnwire_event::row::RowChange;
 use turnwire_event::{EventType, SessionId, Ulid};
 
-use crate::records::{LISTED_PATH_BYTES_MAX, PageBounds};
+use crate::records::{LISTED_PATH_BYTES_MAX, PageBounds, SessionsOf};
 use crate::store::Store;
 use crate::tests::fixture::{BatchBuilder, owner, session_row};
 
@@ -39,7 +39,11 @@ fn sessions_are_listed_by_owner(store: &dyn Store) {
         store.append(&[append]).expect("an append");
     }
     let ids = |principal: &str, before, limit| -> Vec<u128> {
-        let page = store.sessions(&owner(principal), before, PageBounds::from(limit));
+        let page = store.sessions(
+            &SessionsOf::Owner(owner(principal)),
+            before,
+            PageBounds::from(limit),
+        );
         let rows = page.expect("sessions").rows;
         rows.iter().map(|row| row.id.0.0).collect()
     };
@@ -68,7 +72,11 @@ fn pages_end_where_their_bytes_are_used_up(store: &dyn Store) {
     }
     let page = |before: Option<u128>, rows, bytes| {
         let before = before.map(|id| SessionId(Ulid(id)));
-        let page = store.sessions(&owner("ann"), before, PageBounds { rows, bytes });
+        let page = store.sessions(
+            &SessionsOf::Owner(owner("ann")),
+            before,
+            PageBounds { rows, bytes },
+        );
         let page = page.expect("sessions");
         assert!(page.rows.iter().all(|row| row.metadata.is_empty()));
         let ids: Vec<u128> = page.rows.iter().map(|row| row.id.0.0).collect();
@@ -79,7 +87,7 @@ fn pages_end_where_their_bytes_are_used_up(store: &dyn Store) {
     assert_eq!(page(None, 9, 1), (vec![5], true), "a page has a row");
     assert_eq!(page(None, 5, 100_000), (vec![5, 4, 3, 2, 1], false));
     let all = store
-        .sessions(&owner("ann"), None, 9.into())
+        .sessions(&SessionsOf::Owner(owner("ann")), None, 9.into())
         .expect("sessions");
     assert_eq!(
         all.rows[4].workspace_path, None,
@@ -116,7 +124,7 @@ fn workers_are_listed_by_parent(store: &dyn Store) {
     };
     assert_eq!(workers(None, 10), [3, 2]);
     assert_eq!(workers(Some(SessionId(Ulid(3))), 10), [2]);
-    let own = store.sessions(&owner("local"), None, 10.into());
+    let own = store.sessions(&SessionsOf::Owner(owner("local")), None, 10.into());
     assert_eq!(own.expect("sessions").rows.len(), 1, "workers are left out");
 }
 

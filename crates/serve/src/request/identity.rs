@@ -8,6 +8,7 @@ use axum::http::HeaderValue;
 use axum::http::request::Parts;
 use turnwire_event::{Owner, SessionId};
 use turnwire_identity::{Caller, Refusal, Scope};
+use turnwire_session::Viewer;
 
 use crate::access::callers::{PresentedToken, forbidden, refused};
 use crate::access::guard::CallingSite;
@@ -21,6 +22,56 @@ pub struct Identity(pub Owner);
 /// The [`Caller`] of the request, with the scope `own`.
 #[derive(Clone, Debug)]
 pub struct OwnCaller(pub Caller);
+
+/// The [`Caller`] of a request that only reads, with the scope `own` or `tenant:read`.
+#[derive(Clone, Debug)]
+pub struct ReadingCaller(pub Caller);
+
+/// The [`Caller`] of a request about approvals, with the scope `own` or `review`.
+#[derive(Clone, Debug)]
+pub struct ReviewingCaller(pub Caller);
+
+impl ReadingCaller {
+    /// How far the caller sees.
+    pub fn viewer(&self) -> Viewer<'_> {
+        viewer(&self.0, Scope::TenantRead)
+    }
+}
+
+impl ReviewingCaller {
+    /// How far the caller sees.
+    pub fn viewer(&self) -> Viewer<'_> {
+        viewer(&self.0, Scope::Review)
+    }
+}
+
+fn viewer(caller: &Caller, scope: Scope) -> Viewer<'_> {
+    if caller.scopes.has(scope) {
+        Viewer::of_tenant(&caller.owner)
+    } else {
+        (&caller.owner).into()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for ReadingCaller {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
+        let caller = caller(parts)?;
+        require(caller, &[Scope::Own, Scope::TenantRead])?;
+        Ok(Self(caller.clone()))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for ReviewingCaller {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
+        let caller = caller(parts)?;
+        require(caller, &[Scope::Own, Scope::Review])?;
+        Ok(Self(caller.clone()))
+    }
+}
 
 /// The attach token of a request, if it has one. A stream that is opened uses it up.
 #[derive(Clone, Debug)]

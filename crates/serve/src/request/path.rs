@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use turnwire_event::{ApprovalId, MessageId, Owner, SessionId, TurnId, Ulid};
 use turnwire_session::{Error, SessionReader};
 
-use super::identity::Identity;
+use super::identity;
 use crate::error::RequestFault;
 use crate::state::AppState;
 
@@ -35,7 +35,7 @@ impl FromRequestParts<AppState> for TurnPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, RequestFault> {
         let id = segment(parts, state).await.ok_or(Error::TurnNotFound)?;
-        let Identity(owner) = Identity::from_request_parts(parts, state).await?;
+        let owner = identity::caller(parts)?.owner.clone();
         let turn = find_turn(&SessionReader::from_ref(state), &owner, &id).await?;
         Ok(Self(turn))
     }

@@ -16,7 +16,9 @@ use turnwire_wire::rest::approval::{
 
 use crate::config::ServerConfig;
 use crate::error::{RequestFault, run_to_end};
-use crate::request::{ApprovalPath, Identity, JsonBody, QueryParams, RequestTrace, TurnPath};
+use crate::request::{
+    ApprovalPath, JsonBody, QueryParams, RequestTrace, ReviewingCaller, TurnPath,
+};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -28,7 +30,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn list(
     State(approvals): State<TurnApprovals>,
     State(config): State<Arc<ServerConfig>>,
-    Identity(owner): Identity,
+    caller: ReviewingCaller,
     TurnPath(id): TurnPath,
     mut params: QueryParams,
 ) -> Result<Json<ApprovalList>, RequestFault> {
@@ -36,7 +38,7 @@ async fn list(
     let limit = params.take_limit(sizes.list_page, sizes.list_page_max)?;
     let after: Option<ApprovalId> = params.take_cursor("after")?;
     params.refuse_rest()?;
-    let (rows, next_turn_id) = approvals.list(&owner, id).await?;
+    let (rows, next_turn_id) = approvals.list(caller.viewer(), id).await?;
     let rows = rows.into_iter();
     let mut rows = rows.filter(|row| after.is_none_or(|after| row.id > after));
     let mut page: Vec<ApprovalRecord> = rows.by_ref().take(limit).map(Into::into).collect();
@@ -52,25 +54,29 @@ async fn list(
 
 async fn read(
     State(approvals): State<TurnApprovals>,
-    Identity(owner): Identity,
+    caller: ReviewingCaller,
     ApprovalPath(turn, approval): ApprovalPath,
     params: QueryParams,
 ) -> Result<Json<ApprovalItem>, RequestFault> {
     params.refuse_rest()?;
-    let (row, input_json) = approvals.read(&owner, turn, approval).await?;
+    let (row, input_json) = approvals.read(caller.viewer(), turn, approval).await?;
     Ok(Json(ApprovalItem::new(row, input_json)))
 }
 
 async fn answer(
     State(approvals): State<TurnApprovals>,
     Extension(trace): Extension<RequestTrace>,
-    Identity(owner): Identity,
+    caller: ReviewingCaller,
     TurnPath(id): TurnPath,
     JsonBody(body): JsonBody<ApprovalAnswers>,
 ) -> Result<(StatusCode, Json<ApprovalsAnswered>), RequestFault> {
     let decisions = checked(body)?;
     let trace = trace.for_turn();
-    let decide = async move { approvals.decide(&owner, id, decisions, trace).await };
+    let decide = async move {
+        approvals
+            .decide(caller.viewer(), id, decisions, trace)
+            .await
+    };
     let outcome = run_to_end(decide).await?;
     let status = match outcome.next {
         Some(_) => StatusCode::ACCEPTED,

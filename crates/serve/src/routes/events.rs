@@ -14,7 +14,7 @@ use turnwire_wire::rest::event::{EventHashes, write};
 
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
-use crate::request::{Identity, QueryParams, SessionPath};
+use crate::request::{QueryParams, ReadingCaller, SessionPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -24,7 +24,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn list(
     State(reader): State<SessionReader>,
     State(config): State<Arc<ServerConfig>>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     SessionPath(id): SessionPath,
     mut params: QueryParams,
 ) -> Result<Response, RequestFault> {
@@ -41,7 +41,7 @@ async fn list(
         limit,
         bytes_max,
     };
-    let page = reader.events(&owner, id, query).await?;
+    let page = reader.events(caller.viewer(), id, query).await?;
     let kind = [(header::CONTENT_TYPE, "application/json")];
     Ok((kind, body(&page, hashes)).into_response())
 }

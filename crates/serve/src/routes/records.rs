@@ -16,7 +16,7 @@ use turnwire_wire::rest::tool_call::{ToolCallList, ToolCallRecord};
 
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
-use crate::request::{Identity, ListPage, MessagePath, QueryParams, SessionPath};
+use crate::request::{ListPage, MessagePath, QueryParams, ReadingCaller, SessionPath};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -30,7 +30,7 @@ pub(super) fn router() -> Router<AppState> {
 async fn messages(
     State(reader): State<SessionReader>,
     State(config): State<Arc<ServerConfig>>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     SessionPath(id): SessionPath,
     params: QueryParams,
 ) -> Result<Json<MessagesResponse>, RequestFault> {
@@ -39,7 +39,7 @@ async fn messages(
     let bytes_max = config.http.answer_max_bytes;
     let page = params.into_page(limits, bytes_max)?;
     let (mut messages, next) = reader
-        .messages(&owner, id, page.before, page.bounds)
+        .messages(caller.viewer(), id, page.before, page.bounds)
         .await?;
     let is_cut = cut_to_newest(&mut messages, bytes_max);
     let oldest = messages.first().filter(|_| is_cut || next.is_some());
@@ -49,22 +49,22 @@ async fn messages(
 
 async fn message(
     State(reader): State<SessionReader>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     MessagePath(id, message): MessagePath,
     params: QueryParams,
 ) -> Result<Json<Message>, RequestFault> {
     params.refuse_rest()?;
-    Ok(Json(reader.message(&owner, id, message).await?))
+    Ok(Json(reader.message(caller.viewer(), id, message).await?))
 }
 
 async fn tool_calls(
     State(reader): State<SessionReader>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     SessionPath(id): SessionPath,
     page: ListPage<ToolUseId>,
 ) -> Result<Json<ToolCallList>, RequestFault> {
     let rows = reader
-        .tool_calls(&owner, id, page.before, page.bounds)
+        .tool_calls(caller.viewer(), id, page.before, page.bounds)
         .await?;
     let (tool_calls, next) = page.fit(rows, |call: &ToolCallRecord| call.tool_use_id);
     Ok(Json(ToolCallList { tool_calls, next }))
@@ -72,12 +72,12 @@ async fn tool_calls(
 
 async fn llm_calls(
     State(reader): State<SessionReader>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     SessionPath(id): SessionPath,
     page: ListPage<CallId>,
 ) -> Result<Json<LlmCallList>, RequestFault> {
     let rows = reader
-        .llm_calls(&owner, id, page.before, page.bounds)
+        .llm_calls(caller.viewer(), id, page.before, page.bounds)
         .await?;
     let (llm_calls, next) = page.fit(rows, |call: &LlmCall| call.call_id);
     Ok(Json(LlmCallList { llm_calls, next }))

@@ -7,8 +7,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use turnwire_event::SessionId;
-use turnwire_session::{NewSession, SessionReader, SessionWriter};
+use turnwire_event::{Owner, Principal, SessionId};
+use turnwire_identity::Scope;
+use turnwire_session::{NewSession, SessionReader, SessionWriter, SessionsOf};
 use turnwire_wire::rest::session::{
     SessionAttached, SessionCreate, SessionCreatedBody, SessionInfo, SessionList, Worker,
     WorkerList,
@@ -17,8 +18,11 @@ use turnwire_wire::rest::session::{
 use crate::access::guard::{CallingSite, WebSocketBase};
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
+use crate::request::identity::require;
 use crate::request::submit;
-use crate::request::{Identity, JsonBody, ListPage, OwnCaller, QueryParams, SessionPath};
+use crate::request::{
+    Identity, JsonBody, ListPage, OwnCaller, QueryParams, ReadingCaller, SessionPath,
+};
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
@@ -53,12 +57,43 @@ async fn create(
 
 async fn list(
     State(reader): State<SessionReader>,
-    Identity(owner): Identity,
-    page: ListPage<SessionId>,
+    State(config): State<Arc<ServerConfig>>,
+    caller: ReadingCaller,
+    mut params: QueryParams,
 ) -> Result<Json<SessionList>, RequestFault> {
-    let rows = reader.sessions(&owner, page.before, page.bounds).await?;
+    let named = params.take("principal")?;
+    let sizes = &config.session;
+    let limits = (sizes.list_page, sizes.list_page_max);
+    let page: ListPage<SessionId> = params.into_page(limits, config.http.answer_max_bytes)?;
+    let of = listed(&caller, named.as_deref())?;
+    let reading = &caller.0.owner;
+    let rows = reader
+        .sessions_of(reading, of, page.before, page.bounds)
+        .await?;
     let (sessions, next) = page.fit(rows, |session: &SessionInfo| session.session_id);
     Ok(Json(SessionList { sessions, next }))
+}
+
+/// Whose sessions a list has: the caller's own, or with `tenant:read` those of the named principal,
+/// or of all with `*`.
+fn listed(caller: &ReadingCaller, named: Option<&str>) -> Result<SessionsOf, RequestFault> {
+    let owner = &caller.0.owner;
+    let Some(named) = named else {
+        return Ok(SessionsOf::Owner(owner.clone()));
+    };
+    if named == "*" {
+        require(&caller.0, &[Scope::TenantRead])?;
+        return Ok(SessionsOf::Tenant(owner.tenant));
+    }
+    let rule = "must be one name of 1 to 128 printable ASCII characters, or *";
+    let principal: Principal = named
+        .parse()
+        .map_err(|_| RequestFault::invalid("principal", rule))?;
+    if principal != owner.principal {
+        require(&caller.0, &[Scope::TenantRead])?;
+    }
+    let tenant = owner.tenant;
+    Ok(SessionsOf::Owner(Owner { tenant, principal }))
 }
 
 async fn attach(
@@ -95,11 +130,12 @@ async fn delete(
 
 async fn workers(
     State(reader): State<SessionReader>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     SessionPath(id): SessionPath,
     page: ListPage<SessionId>,
 ) -> Result<Json<WorkerList>, RequestFault> {
-    let rows = reader.workers(&owner, id, page.before, page.bounds).await?;
+    let viewer = caller.viewer();
+    let rows = reader.workers(viewer, id, page.before, page.bounds).await?;
     let (workers, next) = page.fit(rows, |worker: &Worker| worker.session.session_id);
     Ok(Json(WorkerList { workers, next }))
 }

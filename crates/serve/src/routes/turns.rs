@@ -12,7 +12,7 @@ use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
 use crate::error::{RequestFault, run_to_end};
 use crate::request::submit;
 use crate::request::{
-    Identity, JsonBody, ListPage, QueryParams, RequestTrace, SessionPath, TurnPath,
+    Identity, JsonBody, ListPage, QueryParams, ReadingCaller, RequestTrace, SessionPath, TurnPath,
 };
 use crate::state::AppState;
 
@@ -60,23 +60,25 @@ async fn submit(
 
 async fn list(
     State(reader): State<SessionReader>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     SessionPath(id): SessionPath,
     page: ListPage<TurnId>,
 ) -> Result<Json<TurnList>, RequestFault> {
-    let rows = reader.turns(&owner, id, page.before, page.bounds).await?;
+    let rows = reader
+        .turns(caller.viewer(), id, page.before, page.bounds)
+        .await?;
     let (turns, next) = page.fit(rows, |turn: &TurnInfo| turn.turn_id);
     Ok(Json(TurnList { turns, next }))
 }
 
 async fn read(
     State(reader): State<SessionReader>,
-    Identity(owner): Identity,
+    caller: ReadingCaller,
     TurnPath(id): TurnPath,
     params: QueryParams,
 ) -> Result<Json<TurnInfo>, RequestFault> {
     params.refuse_rest()?;
-    let turn = reader.turn(&owner, id).await?;
+    let turn = reader.turn(caller.viewer(), id).await?;
     Ok(Json(turn.into()))
 }
 

@@ -17,10 +17,11 @@ use crate::error::Error;
 use crate::history::select::SizedMessage;
 use crate::live::session::LiveSession;
 use crate::live::turn_slot::StreamPresence;
+use crate::read::viewer::Viewer;
 use crate::store_read::Reader;
 use crate::submit::request::SubmitRequest;
 use crate::turn::approval::paused_turn::{
-    ApprovalDecision, PausedTurn, decision_draft, input_json,
+    ApprovalDecision, BY_REVIEWER, BY_USER, PausedTurn, decision_draft, input_json,
 };
 use crate::turn::approval::turn_chain::TurnChain;
 use crate::turn::run::start::{PendingTurn, TurnHistory, load_history, start_turn};
@@ -43,11 +44,12 @@ impl TurnApprovals {
     /// The approvals that a turn requested, in order, and the turn that resumes it.
     pub async fn list(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         turn: TurnId,
     ) -> Result<(Vec<ApprovalRow>, Option<TurnId>), Error> {
-        let row = self.core.turn(owner, turn).await?;
-        let paused = self.read_paused(owner, row).await?;
+        let viewer = viewer.into();
+        let row = self.core.turn(viewer, turn).await?;
+        let paused = self.read_paused(viewer.owner, row).await?;
         Ok((paused.approvals, paused.resumed_by))
     }
 
@@ -55,11 +57,12 @@ impl TurnApprovals {
     /// the input is no longer stored.
     pub async fn read(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         turn: TurnId,
         id: ApprovalId,
     ) -> Result<(ApprovalRow, Option<String>), Error> {
-        let row = self.core.turn(owner, turn).await?;
+        let viewer = viewer.into();
+        let row = self.core.turn(viewer, turn).await?;
         let read = move |store: &dyn Store| {
             let mut approvals = store.turn_approvals(row.id)?.into_iter();
             let approval = approvals.find(|approval| approval.id == id);
@@ -67,7 +70,7 @@ impl TurnApprovals {
             let json = input_json(store, &row, approval.tool_use_id)?;
             Ok((approval, json))
         };
-        let reader = Reader::Owner(owner.clone());
+        let reader = Reader::Owner(viewer.owner.clone());
         self.core.services.read_for(reader, read).await
     }
 
@@ -76,13 +79,21 @@ impl TurnApprovals {
     /// return.
     pub async fn decide(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         turn: TurnId,
         decisions: Vec<ApprovalDecision>,
         trace: Option<TraceContext>,
     ) -> Result<ApprovalOutcome, Error> {
-        let row = self.core.turn(owner, turn).await?;
-        let live = self.core.open(owner, row.session_id).await?;
+        let viewer = viewer.into();
+        let row = self.core.turn(viewer, turn).await?;
+        let live = self.core.open(viewer, row.session_id).await?;
+        // What the decision does, it does for the owner of the turn.
+        let owner = &live.owner;
+        let by = if viewer.owner == owner {
+            BY_USER
+        } else {
+            BY_REVIEWER
+        };
         let trace = trace.map(Arc::new);
         // Held until the resuming turn is counted, so that a drain waits for it.
         let _task_token = self.core.services.runner.turn_tasks.token();
@@ -92,7 +103,7 @@ impl TurnApprovals {
             let history = load_history(&live, live.read_share()).await?;
             let row = self.core.turn(owner, turn).await?;
             let mut paused = self.read_paused(owner, row).await?;
-            let applied = paused.apply(decisions.clone())?;
+            let applied = paused.apply(decisions.clone(), by)?;
             let remaining = paused.pending_count();
             if applied.is_empty() {
                 let next = paused.resumed_by;
@@ -115,7 +126,7 @@ impl TurnApprovals {
             // Not held while another round reads.
             let slot = self.core.services.write_slot(owner).await?;
             let drafts = applied.into_iter();
-            let drafts = drafts.map(|decision| decision_draft(decision, trace.as_ref()));
+            let drafts = drafts.map(|decision| decision_draft(decision, by, trace.as_ref()));
             // `None`: another decision or another turn came first.
             if let Some((at, next)) = self.record(&live, version, drafts.collect(), resuming)? {
                 live.committed_in(slot, at.seq).await?;

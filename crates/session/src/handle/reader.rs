@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use turnwire_event::row::{LlmCallRow, SessionRow, ToolCallRow, TurnRow};
 use turnwire_event::{
-    CallId, Message, MessageId, Owner, Position, SessionId, Timestamp, ToolUseId, TurnId, TypeSet,
-    UpstreamId, UtcDay,
+    CallId, Message, MessageId, Owner, Position, SessionId, TenantId, Timestamp, ToolUseId, TurnId,
+    TypeSet, UpstreamId, UtcDay,
 };
 use turnwire_log::{
     DailyUsage, EventSelection, Log, MessageView, PageBounds, ReadError, ReadLimits, RowPage,
-    StatusCount, Store, StoredEvent,
+    SessionsOf, StatusCount, Store, StoredEvent,
 };
 
 use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::live::transcript::Transcript;
+use crate::read::viewer::Viewer;
 use crate::store_read::Reader;
 
 /// Selects the events that [`SessionReader::events`] returns.
@@ -64,23 +65,33 @@ impl SessionReader {
         before: Option<SessionId>,
         bounds: impl Into<PageBounds>,
     ) -> Result<Page<SessionRow, SessionId>, Error> {
-        let (reader, owner, bounds) = (owner, owner.clone(), bounds.into());
-        let rows = self
-            .core
-            .services
-            .read_rows_for(reader, move |store| store.sessions(&owner, before, bounds))
-            .await?;
+        self.sessions_of(owner, SessionsOf::Owner(owner.clone()), before, bounds)
+            .await
+    }
+
+    /// Sessions of others, as far as `reader` may read them, newest first, without their metadata.
+    /// Read on the share of `reader`.
+    pub async fn sessions_of(
+        &self,
+        reader: &Owner,
+        of: SessionsOf,
+        before: Option<SessionId>,
+        bounds: impl Into<PageBounds>,
+    ) -> Result<Page<SessionRow, SessionId>, Error> {
+        let bounds = bounds.into();
+        let read = move |store: &dyn Store| store.sessions(&of, before, bounds);
+        let rows = self.core.services.read_rows_for(reader, read).await?;
         Ok(page(rows, |row| row.id))
     }
 
     /// The page that `read` returns for a session of `owner`.
     async fn session_page<T: Send + 'static, K>(
         &self,
-        (owner, id): (&Owner, SessionId),
+        (viewer, id): (Viewer<'_>, SessionId),
         read: impl FnOnce(&dyn Store) -> Result<RowPage<T>, ReadError> + Send + 'static,
         key: impl Fn(&T) -> K,
     ) -> Result<Page<T, K>, Error> {
-        let live = self.core.open(owner, id).await?;
+        let live = self.core.open(viewer, id).await?;
         let rows = read_session(&live, move |store| Ok(read(store)?)).await?;
         Ok(page(rows, key))
     }
@@ -88,7 +99,7 @@ impl SessionReader {
     /// A session's workers, newest first, without their metadata, each with its newest turn.
     pub async fn workers(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
         before: Option<SessionId>,
         bounds: impl Into<PageBounds>,
@@ -105,26 +116,27 @@ impl SessionReader {
                 has_more: workers.has_more,
             })
         };
-        self.session_page((owner, id), read, |(worker, _)| worker.id)
+        self.session_page((viewer.into(), id), read, |(worker, _)| worker.id)
             .await
     }
 
     /// A session's turns, newest first.
     pub async fn turns(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
         before: Option<TurnId>,
         bounds: impl Into<PageBounds>,
     ) -> Result<Page<TurnRow, TurnId>, Error> {
         let bounds = bounds.into();
         let read = move |store: &dyn Store| store.turns(id, before, bounds);
-        self.session_page((owner, id), read, |row| row.id).await
+        self.session_page((viewer.into(), id), read, |row| row.id)
+            .await
     }
 
     /// The row of a turn.
-    pub async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
-        self.core.turn(owner, id).await
+    pub async fn turn(&self, viewer: impl Into<Viewer<'_>>, id: TurnId) -> Result<TurnRow, Error> {
+        self.core.turn(viewer, id).await
     }
 
     /// The turn of `owner` whose upstream gave its response the id `id`.
@@ -135,13 +147,13 @@ impl SessionReader {
     /// A session's messages, the newest page first, each page oldest first.
     pub async fn messages(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
         before: Option<MessageId>,
         bounds: impl Into<PageBounds>,
     ) -> Result<Page<Message, MessageId>, Error> {
         let bounds = bounds.into();
-        let live = self.core.open(owner, id).await?;
+        let live = self.core.open(viewer, id).await?;
         let in_flight_and_tail =
             |transcript: &Transcript, tail, _| (transcript.id_in_flight(), tail);
         let (in_flight, upto) = live.ring.with_state(in_flight_and_tail);
@@ -171,11 +183,11 @@ impl SessionReader {
     /// A message of a session, whole, also while it streams.
     pub async fn message(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
         message: MessageId,
     ) -> Result<Message, Error> {
-        let live = self.core.open(owner, id).await?;
+        let live = self.core.open(viewer, id).await?;
         let in_flight = live.ring.with_state(|transcript, _, _| {
             let is_in_flight = transcript.id_in_flight() == Some(message);
             is_in_flight.then(|| transcript.message_in_flight(usize::MAX))
@@ -203,42 +215,42 @@ impl SessionReader {
     /// A session's tool calls, newest first.
     pub async fn tool_calls(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
         before: Option<ToolUseId>,
         bounds: impl Into<PageBounds>,
     ) -> Result<Page<ToolCallRow, ToolUseId>, Error> {
         let bounds = bounds.into();
         let read = move |store: &dyn Store| store.tool_calls(id, before, bounds);
-        self.session_page((owner, id), read, |row| row.tool_use_id)
+        self.session_page((viewer.into(), id), read, |row| row.tool_use_id)
             .await
     }
 
     /// A session's model calls, newest first.
     pub async fn llm_calls(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
         before: Option<CallId>,
         bounds: impl Into<PageBounds>,
     ) -> Result<Page<LlmCallRow, CallId>, Error> {
         let bounds = bounds.into();
         let read = move |store: &dyn Store| store.llm_calls(id, before, bounds);
-        self.session_page((owner, id), read, |row| row.call_id)
+        self.session_page((viewer.into(), id), read, |row| row.call_id)
             .await
     }
 
-    /// Token usage and cost of the tenant of `owner` from the first day to the last, by day and model:
+    /// Token usage and cost of a tenant, or of all, from the first day to the last, by day and model:
     /// the oldest `limit` rows. They do not say which owner within the tenant caused them. Read on the
     /// share of `owner`.
     pub async fn usage(
         &self,
         owner: &Owner,
+        tenant: Option<TenantId>,
         days: (UtcDay, UtcDay),
         limit: usize,
     ) -> Result<Vec<DailyUsage>, Error> {
-        let tenant = owner.tenant;
-        let read = move |store: &dyn Store| Ok(store.daily_usage(Some(tenant), days, limit)?);
+        let read = move |store: &dyn Store| Ok(store.daily_usage(tenant, days, limit)?);
         let reader = Reader::Owner(owner.clone());
         self.core.services.read_for(reader, read).await
     }
@@ -251,11 +263,11 @@ impl SessionReader {
     /// A page of a session's log.
     pub async fn events(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
         query: EventLogQuery,
     ) -> Result<EventPage, Error> {
-        let live = self.core.open(owner, id).await?;
+        let live = self.core.open(viewer, id).await?;
         loop {
             let (tail, query) = (live.tail(), query.clone());
             let from_start = query.since.is_none();

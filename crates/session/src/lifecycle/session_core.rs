@@ -11,6 +11,7 @@ use turnwire_log::Store;
 use super::deletion_queue::DeletionQueue;
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
+use crate::read::viewer::Viewer;
 use crate::registry::open_sessions::SessionRegistry;
 use crate::store_read::Reader;
 use crate::submit::idempotency::IdempotencyLocks;
@@ -34,15 +35,16 @@ impl SessionCore {
         self.services.check_storage()
     }
 
-    /// A session of `owner`, loaded if it is not in memory.
+    /// A session that `viewer` sees, loaded if it is not in memory.
     pub(crate) async fn open(
         &self,
-        owner: &Owner,
+        viewer: impl Into<Viewer<'_>>,
         id: SessionId,
     ) -> Result<Arc<LiveSession>, Error> {
-        let reader = Reader::Owner(owner.clone());
+        let viewer = viewer.into();
+        let reader = Reader::Owner(viewer.owner.clone());
         let live = self.registry.open(&self.services, id, reader).await?;
-        if live.owner != *owner {
+        if !viewer.sees(&live.owner) {
             return Err(Error::SessionNotFound);
         }
         match live.ring.close_reason() {
@@ -58,12 +60,17 @@ impl SessionCore {
         }
     }
 
-    /// The stored row of a turn of `owner`.
-    pub(crate) async fn turn(&self, owner: &Owner, id: TurnId) -> Result<TurnRow, Error> {
+    /// The stored row of a turn that `viewer` sees.
+    pub(crate) async fn turn(
+        &self,
+        viewer: impl Into<Viewer<'_>>,
+        id: TurnId,
+    ) -> Result<TurnRow, Error> {
+        let viewer = viewer.into();
         let read = move |store: &dyn Store| store.turn(id);
-        let stored = self.services.read_rows_for(owner, read).await?;
+        let stored = self.services.read_rows_for(viewer.owner, read).await?;
         stored
-            .filter(|(turn_owner, _)| turn_owner == owner)
+            .filter(|(turn_owner, _)| viewer.sees(turn_owner))
             .map(|(_, row)| row)
             .ok_or(Error::TurnNotFound)
     }

@@ -35,7 +35,10 @@ async fn usage_rows(sessions: &SessionService, tenant: TenantId) -> Vec<DailyUsa
         tenant,
         ..owner("local")
     };
-    let usage = sessions.reader().usage(&asking, days, 100).await;
+    let usage = sessions
+        .reader()
+        .usage(&asking, Some(tenant), days, 100)
+        .await;
     usage.expect("usage")
 }
 

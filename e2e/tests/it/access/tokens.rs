@@ -113,3 +113,59 @@ async fn scopes_allow_what_they_name() {
     assert_eq!(ann.get(&path).await.expect("an answer").status, 200);
     assert_eq!(own.get(&path).await.expect("an answer").status, 404);
 }
+
+// I-20
+#[tokio::test]
+async fn tenant_wide_scopes_read_and_review_what_others_own() {
+    let fixture = TokenServer::start(ServerOptions::script(slow_script())).await;
+    let ann = fixture.caller("ann").await;
+    let session = ann.create().await.expect("a session");
+    let turn = ann
+        .submit(session, "hello")
+        .await
+        .expect("accepted")
+        .turn_id;
+    ann.ended(turn).await.expect("ended");
+    let with = async |principal: &str, scopes: &[Scope]| {
+        let (token, _) = fixture.token(principal, scopes).await;
+        with_token(&fixture.server, &token)
+    };
+    let auditor = with("auditor", &[Scope::TenantRead]).await;
+    let reviewer = with("reviewer", &[Scope::Review]).await;
+    let admin = with("admin", &[Scope::Admin]).await;
+    let events = format!("/sessions/{session}/events");
+    let approvals = format!("/turns/{turn}/approvals");
+    for (api, path, status) in [
+        (&auditor, format!("/sessions/{session}/messages"), 200),
+        (&auditor, events.clone(), 200),
+        (&auditor, format!("/turns/{turn}"), 200),
+        (&auditor, "/sessions?principal=*".into(), 200),
+        // Reading is no attaching, no deciding and no stopping.
+        (&auditor, format!("/sessions/{session}"), 403),
+        (&auditor, approvals.clone(), 403),
+        (&reviewer, approvals, 200),
+        (&reviewer, events, 403),
+        (&ann, "/sessions?principal=bob".into(), 403),
+        (&ann, "/sessions?principal=*".into(), 403),
+        (&ann, "/sessions?principal=ann".into(), 200),
+        (&auditor, "/usage".into(), 403),
+        (&ann, "/usage".into(), 200),
+        (&ann, format!("/usage?tenant={OTHER}"), 403),
+        (&ann, "/usage?tenant=*".into(), 403),
+        (&admin, "/usage?tenant=*".into(), 200),
+        (&admin, format!("/usage?tenant={OTHER}"), 200),
+        (&admin, "/usage?tenant=acme".into(), 422),
+    ] {
+        let answer = api.get(&path).await.expect("an answer");
+        assert_eq!(answer.status, status, "{path}: {}", answer.body);
+    }
+    let cancel = auditor.cancel(turn).await.expect("an answer");
+    assert_eq!(cancel.status, 403);
+    for (query, count) in [("*", 1), ("ann", 1), ("bob", 0)] {
+        let path = format!("/sessions?principal={query}");
+        let list = auditor.get(&path).await.expect("an answer").json();
+        let listed = list["sessions"].as_array().expect("a list");
+        assert_eq!(listed.len(), count, "{query}");
+        assert!(listed.iter().all(|one| one["principal"] == "ann"), "{list}");
+    }
+}

@@ -36,7 +36,8 @@ pub struct ApprovalResolved {
     /// The question, as in its `approval.requested`.
     pub approval_id: ApprovalId,
     pub decision: Decision,
-    /// Who decided: `user`, or `system` where the conversation continued without a decision.
+    /// Who decided: `user`, `reviewer` for another person of the tenant, or `system` where the
+    /// conversation continued without a decision.
     pub by: String,
     /// The person's comment; the requesting model sees the comment of a rejection.
     #[serde(default, skip_serializing_if = "Option::is_none")]

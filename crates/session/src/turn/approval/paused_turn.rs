@@ -15,7 +15,9 @@ use turnwire_log::{EventDraft, MessageView, PageBounds, Store};
 use crate::error::Error;
 
 /// The value of `by` in decisions of a person.
-const BY_USER: &str = "user";
+pub(crate) const BY_USER: &str = "user";
+/// What an approval says that another person of the tenant decided.
+pub(crate) const BY_REVIEWER: &str = "reviewer";
 
 /// The messages that [`input_json`] reads at once. The message with the tool uses is among the last
 /// of its turn: only the results of tools that needed no approval follow, of at most 1 MiB each.
@@ -83,6 +85,7 @@ impl PausedTurn {
     pub(crate) fn apply(
         &mut self,
         decisions: Vec<ApprovalDecision>,
+        by: &str,
     ) -> Result<Vec<ApprovalDecision>, Error> {
         let paused = is_paused(&self.turn);
         if self.approvals.is_empty() && !paused {
@@ -104,10 +107,10 @@ impl PausedTurn {
                     return Err(Error::TurnNotPaused);
                 }
                 approval.state = state;
-                approval.by = Some(BY_USER.to_owned());
+                approval.by = Some(by.to_owned());
                 approval.comment.clone_from(&decision.comment);
                 applied.push(decision);
-            } else if approval.state != state || approval.by.as_deref() != Some(BY_USER) {
+            } else if approval.state != state || !is_by_person(approval) {
                 return Err(Error::ApprovalResolved(approval.id));
             }
         }
@@ -203,15 +206,21 @@ pub(super) fn resolved_draft(actor: Actor, resolved: ApprovalResolved) -> EventD
     EventDraft::with_rows(None, actor, Body::ApprovalResolved(resolved))
 }
 
+/// True if a person has decided, and not the server for a conversation that went on.
+fn is_by_person(approval: &ApprovalRow) -> bool {
+    matches!(approval.by.as_deref(), Some(BY_USER | BY_REVIEWER))
+}
+
 /// The draft of the `approval.resolved` of a person's decision.
 pub(crate) fn decision_draft(
     decision: ApprovalDecision,
+    by: &str,
     trace: Option<&Arc<TraceContext>>,
 ) -> EventDraft {
     let resolved = ApprovalResolved {
         approval_id: decision.approval_id,
         decision: decision.decision,
-        by: BY_USER.to_owned(),
+        by: by.to_owned(),
         comment: decision.comment,
     };
     let mut draft = resolved_draft(Actor::USER, resolved);

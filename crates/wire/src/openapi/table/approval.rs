@@ -36,7 +36,8 @@ pub(super) fn operations() -> Vec<OperationSpec> {
             "listApprovals",
             "List what a turn has asked",
         )
-        .about("The tool uses of the turn that need approval, and the decisions so far.")
+        .scopes(&["own", "review"])
+            .about("The tool uses of the turn that need approval, and the decisions so far.")
         .turn()
         .query("limit", "The page size.", list_limit)
         .after::<ApprovalId>()
@@ -47,7 +48,8 @@ pub(super) fn operations() -> Vec<OperationSpec> {
             "readApproval",
             "Read what a tool would run with",
         )
-        .about(
+        .scopes(&["own", "review"])
+            .about(
             "One approval with the whole input of its tool. Show all of it before a person decides, \
              and send its `input_sha256` with the decision.",
         )
@@ -65,7 +67,8 @@ pub(super) fn operations() -> Vec<OperationSpec> {
             "answerApprovals",
             "Answer what a turn has asked",
         )
-        .about(
+        .scopes(&["own", "review"])
+            .about(
             "The last missing decision starts the turn that continues. Repeating a decision has \
                  no effect and returns the same response.",
         )

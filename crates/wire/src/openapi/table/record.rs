@@ -31,6 +31,7 @@ pub(super) fn tag() -> OperationTag {
     });
     let operations = vec![
         get("/sessions/{id}/messages", "listMessages", "List messages")
+            .scopes(&["own", "tenant:read"])
             .about("The stored messages: the newest page first, each page oldest first. A message that \
                  exceeds an answer has `omitted_bytes` instead of its content.")
             .session()
@@ -43,7 +44,8 @@ pub(super) fn tag() -> OperationTag {
             "readMessage",
             "Read a message",
         )
-        .about("The message with all of its content, whatever its size.")
+        .scopes(&["own", "tenant:read"])
+            .about("The message with all of its content, whatever its size.")
         .session()
         .parameter(OperationParameter::path(
             "message_id",
@@ -54,6 +56,7 @@ pub(super) fn tag() -> OperationTag {
         .fails(SESSION_READ)
         .fails(&[Code::MessageNotFound]),
         get("/sessions/{id}/events", "listEvents", "Read the log")
+            .scopes(&["own", "tenant:read"])
             .about("The events of the session as they are stored, oldest first.")
             .session()
             .query(
@@ -83,7 +86,8 @@ pub(super) fn tag() -> OperationTag {
             "listToolCalls",
             "List tool calls",
         )
-        .about("The tool calls and how they ended, newest first.")
+        .scopes(&["own", "tenant:read"])
+            .about("The tool calls and how they ended, newest first.")
         .session()
         .page::<ToolUseId>(list_limit)
         .json::<ToolCallList>(200, "A page of tool calls.")
@@ -93,7 +97,8 @@ pub(super) fn tag() -> OperationTag {
             "listLlmCalls",
             "List model calls",
         )
-        .about("The model calls with caller, result and usage, newest first.")
+        .scopes(&["own", "tenant:read"])
+            .about("The model calls with caller, result and usage, newest first.")
         .session()
         .page::<CallId>(list_limit)
         .json::<LlmCallList>(200, "A page of model calls.")

@@ -72,6 +72,12 @@ pub(super) fn operations() -> OperationTag {
                  the day it ended, even if its session was deleted later. The rows are pages; the \
                  totals are those of all pages.")
             .query(
+                "tenant",
+                "Another tenant, or `*` for all, with the scope `admin`; the caller's own if absent.",
+                string,
+            )
+            .scopes(&["own", "admin"])
+            .query(
                 "from",
                 "The first day (UTC); 29 days before `to` if absent.",
                 request_schema::<UtcDay>,

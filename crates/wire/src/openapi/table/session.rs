@@ -35,6 +35,7 @@ pub(super) fn tag() -> OperationTag {
     ];
     let operations = vec![
         post("/sessions", "createSession", "Make a session")
+            .scopes(&["own", "tenant:read"])
             .about("A session is one conversation with its own order of events.")
             .optional_body::<SessionCreate>(create_examples)
             .response(
@@ -49,8 +50,15 @@ pub(super) fn tag() -> OperationTag {
                 Code::StorageFull,
             ]),
         get("/sessions", "listSessions", "List sessions")
+            .scopes(&["own", "tenant:read"])
             .about("The sessions of the owner, newest first, one page at a time, without their metadata. \
                  Workers are listed with the session that started them.")
+            .query(
+                "principal",
+                "Another principal of the tenant, or `*` for all, with the scope `tenant:read`; the \
+                 caller if absent.",
+                string,
+            )
             .page::<SessionId>(list_limit)
             .json::<SessionList>(200, "A page of sessions."),
         get("/sessions/{id}", "attachSession", "Read a session and get a ticket to its stream")

@@ -50,6 +50,8 @@ pub(super) fn tag() -> OperationTag {
             )
             .fails(SUBMIT),
         get("/sessions/{id}/turns", "listTurns", "List turns")
+            .scopes(&["own", "tenant:read"])
+            .scopes(&["own", "tenant:read"])
             .about("The turns of the session, newest first, one page at a time.")
             .session()
             .page::<TurnId>(list_limit)
