@@ -163,6 +163,9 @@ metrics! {
     LOG_STORAGE_FULL = "turnwire_log_storage_full", "log.storage_full", "1 while the disk is full";
     LOG_WAL_FRAMES_LOST_TOTAL = "turnwire_log_wal_frames_lost_total", "log.wal_frames_lost_total", "Committed WAL frames that the start found damaged or missing; any above 0 is a loss of data";
     SESSIONS_OPEN = "turnwire_session_open", "session.open", "Sessions held in memory";
+    SESSION_DAMAGED_TOTAL = "turnwire_session_damaged_total", "session.damaged_total", "Reads and writes that found a session damaged, which is quarantined; any above 0 is a loss of data";
+    SERVER_READY = "turnwire_server_ready", "server.ready", "1 while the server accepts turns, as /readyz answers";
+    SERVER_START_TIMESTAMP_SECONDS = "turnwire_server_start_timestamp_seconds", "server.start_timestamp", "When the process started, in seconds since 1970";
     RINGS_BYTES = "turnwire_session_rings_bytes", "session.rings_bytes", "Bytes of released events and their frames held in memory by all sessions";
     RINGS_EVICTED_TOTAL = "turnwire_session_rings_evicted_total", "session.rings_evicted_total", "Events evicted from memory to stay within the budget of all sessions; clients read them from the log";
     BUS_EVENTS_DROPPED_TOTAL = "turnwire_session_bus_events_dropped_total", "session.bus_events_dropped_total", "Notices about clients (bus.*) not stored because their session has session.bus_events_max of them";

@@ -417,6 +417,7 @@ impl WriterThread {
                         Ok(()) => source.committed(append),
                         Err(error) => {
                             tracing::error!(%error, session = %append.session, "session quarantined");
+                            metrics::counter!(metric::SESSION_DAMAGED_TOTAL).increment(1);
                             source.quarantined();
                         }
                     }

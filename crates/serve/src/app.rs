@@ -193,6 +193,7 @@ impl App {
         producer: Arc<dyn TurnProducer>,
     ) -> Result<Self, RunError> {
         let metrics = MetricsHandle::install();
+        metrics.record_start(&SystemClock);
         let authenticator = Arc::new(access::authenticator(&config).await?);
         let store = Arc::new(SqliteStore::open(&options::store(&config))?);
         store.set_wal_bytes_max(config.store.wal_bytes_max)?;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
+use turnwire_event::Clock;
 use turnwire_event::metric::{self, MetricDef};
 
 use crate::error::RequestFault;
@@ -108,6 +109,12 @@ impl MetricsHandle {
         Ok(last.1.clone())
     }
 
+    /// Sets the time that this process started at; a collector sees restarts as its changes.
+    pub(crate) fn record_start(&self, clock: &impl Clock) {
+        let started = clock.now().as_millis() as f64 / 1e3;
+        gauge!(metric::SERVER_START_TIMESTAMP_SECONDS).set(started);
+    }
+
     /// The metrics now, as Prometheus text.
     pub fn render(&self) -> String {
         as_counters(self.recorder.render())
@@ -165,10 +172,10 @@ fn buckets(name: &str) -> &'static [f64] {
 }
 
 /// The [`MetricKind`] by the name: `_total` is a counter, `_seconds` and names with buckets of their
-/// own are histograms, others are gauges.
+/// own are histograms, `_timestamp_seconds` and others are gauges.
 fn kind(name: &str) -> MetricKind {
     let own = metric::BUCKETS.iter().any(|(known, _)| *known == name);
-    if FRACTIONS.contains(&name) {
+    if FRACTIONS.contains(&name) || name.ends_with("_timestamp_seconds") {
         MetricKind::Gauge
     } else if name.ends_with("_total") {
         MetricKind::Counter

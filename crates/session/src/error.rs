@@ -1,6 +1,6 @@
 //! Errors of this crate, one variant for each condition that a caller can act on.
 
-use turnwire_event::{ApprovalId, TurnId};
+use turnwire_event::{ApprovalId, TurnId, metric};
 use turnwire_fair::FairRefusal;
 use turnwire_log::{ReadError, SequencerError, StoreFault};
 
@@ -122,6 +122,7 @@ impl From<ReadError> for Error {
         match error {
             ReadError::Damaged { session, seq } => {
                 tracing::error!(%session, seq, "record does not match its hash: session quarantined");
+                metrics::counter!(metric::SESSION_DAMAGED_TOTAL).increment(1);
                 Self::Quarantined
             }
             ReadError::Trimmed { .. } => Self::CursorExpired,
@@ -131,6 +132,7 @@ impl From<ReadError> for Error {
                     cause,
                     "rows of a session are damaged; restore the database from a backup, or delete the session"
                 );
+                metrics::counter!(metric::SESSION_DAMAGED_TOTAL).increment(1);
                 Self::Quarantined
             }
             // The store has logged it.

@@ -5,6 +5,7 @@ use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
+use turnwire_event::metric;
 use turnwire_session::{Error, ServiceStatus};
 use turnwire_wire::rest::health::{HealthReport, HealthStatus};
 
@@ -30,11 +31,7 @@ async fn live() -> Json<HealthReport> {
 
 /// Whether the server accepts new turns; otherwise the answer that a submit would get.
 async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>, RequestFault> {
-    let ready = match status.is_draining() {
-        true => Err(Error::Draining),
-        false => status.check_storage(),
-    };
-    match ready {
+    match readiness(&status) {
         Ok(()) => Ok(Json(HealthReport {
             status: HealthStatus::Ready,
         })),
@@ -42,10 +39,21 @@ async fn ready(State(status): State<ServiceStatus>) -> Result<Json<HealthReport>
     }
 }
 
+fn readiness(status: &ServiceStatus) -> Result<(), Error> {
+    match status.is_draining() {
+        true => Err(Error::Draining),
+        false => status.check_storage(),
+    }
+}
+
+/// The metrics as text. Readiness is looked up here, so that a server that nobody probes has it too.
 async fn metrics(
     _: Collector,
     State(metrics): State<MetricsHandle>,
+    State(status): State<ServiceStatus>,
 ) -> Result<impl IntoResponse, RequestFault> {
+    let ready = f64::from(u8::from(readiness(&status).is_ok()));
+    ::metrics::gauge!(metric::SERVER_READY).set(ready);
     let text = metrics.answer().await?;
     Ok(([(header::CONTENT_TYPE, PROMETHEUS)], text))
 }

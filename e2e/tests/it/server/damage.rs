@@ -228,6 +228,9 @@ async fn damaged_database_page_quarantines_its_session() {
         let code = answer.code();
         assert_eq!((answer.status, code.as_str()), (503, "session_quarantined"));
     }
+    let metrics = fixture.api.get("/metrics").await.expect("metrics").body;
+    let found = "\nturnwire_session_damaged_total 1\n";
+    assert!(metrics.contains(found), "{metrics}");
     let answer = fixture.api.try_submit(fixture.session, "hello?").await;
     assert_eq!(answer.expect("an answer").status, 503);
     // Other sessions are served.

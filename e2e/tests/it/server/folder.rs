@@ -48,6 +48,13 @@ async fn second_server_on_same_folder_is_refused() {
     fixture.check_history().await;
 }
 
+/// Checks that the metrics tell the same as `/readyz`.
+async fn check_ready_metric(fixture: &ServerFixture, ready: u8) {
+    let metrics = fixture.api.get("/metrics").await.expect("metrics").body;
+    let line = format!("\nturnwire_server_ready {ready}\n");
+    assert!(metrics.contains(&line), "{metrics}");
+}
+
 /// Checks that the server refuses turns because its folder is lost, and has said so `times` times.
 async fn check_lost(fixture: &ServerFixture, times: usize) {
     let refused = fixture.api.try_submit(fixture.session, "lost?").await;
@@ -57,6 +64,7 @@ async fn check_lost(fixture: &ServerFixture, times: usize) {
         let code = answer.code();
         assert_eq!((answer.status, code.as_str()), (503, "data_folder_lost"));
     }
+    check_ready_metric(fixture, 0).await;
     let alive = fixture.api.get("/healthz").await.expect("an answer");
     assert_eq!(alive.status, 200);
     let log = fixture.server.stderr();
@@ -92,6 +100,7 @@ async fn lost_data_folder_refuses_turns_until_it_is_back() {
     std::fs::rename(&moved, &home).expect("moved back");
     let ready = fixture.api.get("/readyz").await.expect("an answer");
     assert_eq!(ready.status, 200, "{}", ready.body);
+    check_ready_metric(&fixture, 1).await;
     fixture.turn("y").await;
     fixture.check_history().await;
     std::fs::remove_dir_all(&home).expect("removed");

@@ -113,7 +113,7 @@ async fn check_metrics(text: String) {
 // S2-052
 #[test]
 fn alert_rules_are_valid_and_name_metrics_that_exist() {
-    let path = environment::root().join("docs/alerts/turnwire.rules.yml");
+    let path = environment::root().join("ops/prometheus/turnwire.rules.yml");
     let rules = std::fs::read_to_string(&path).expect("the rules");
     let path = path.to_str().expect("a path");
     let (code, text) = promtool(&["check", "rules", path], "");
