@@ -14,6 +14,7 @@ mod life;
 mod limits;
 mod pages;
 mod promtool;
+mod dashboard;
 mod request_memory;
 mod scans;
 mod schemathesis;
