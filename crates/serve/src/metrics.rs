@@ -52,6 +52,7 @@ const LABELLED: &[&str] = &[
     metric::PS6_VERSION_MISMATCH_TOTAL,
     metric::PS6_REASON_UNKNOWN_TOTAL,
     metric::LIMIT_REFUSED_TOTAL,
+    metric::RELAY_FAULTS_TOTAL,
     metric::MCP_SERVER_UP,
     metric::MCP_SERVER_RESTARTS_TOTAL,
     metric::MCP_CALLS_TOTAL,
