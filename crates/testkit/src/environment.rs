@@ -55,6 +55,15 @@ pub fn prometheus() -> PathBuf {
     into
 }
 
+/// The folder with the programs `nginx`, `haproxy` and `caddy`.
+pub fn proxies() -> PathBuf {
+    let into = root().join("target/proxy");
+    let mut setup = Command::new("sh");
+    setup.arg(root().join("e2e/proxy/setup.sh"));
+    once(&into, setup.arg(&into));
+    into.join("bin")
+}
+
 /// The folder `e2e/{name}` with the JavaScript packages of its lock file installed.
 pub fn javascript(name: &str) -> PathBuf {
     let folder = root().join("e2e").join(name);

@@ -11,6 +11,7 @@ mod chat;
 mod engine;
 mod mcp;
 mod models;
+mod ops;
 mod parsers;
 mod process;
 mod relay;

@@ -12,13 +12,15 @@ use anyhow::{Result, bail};
 use crate::step::{call, cargo};
 
 /// Programs the tests drive, with the Debian package that has each.
-const PROGRAMS: [(&str, &str); 6] = [
+const PROGRAMS: [(&str, &str); 8] = [
     ("chromium", "chromium"),
     ("strace", "strace"),
     ("node", "nodejs"),
     ("npm", "npm"),
     ("python3", "python3"),
     ("curl", "curl"),
+    ("openssl", "openssl"),
+    ("systemd-analyze", "systemd"),
 ];
 
 /// Installs the programs and packages that the tests drive.
@@ -31,6 +33,7 @@ pub fn install(root: &Path) -> Result<()> {
         ("e2e", "python"),
         ("e2e", "clients"),
         ("e2e", "api"),
+        ("e2e", "ops"),
         ("examples", "langgraph-upstream"),
         ("examples", "adk-upstream"),
     ];
@@ -46,6 +49,7 @@ pub fn install(root: &Path) -> Result<()> {
         "sh",
         &["e2e/prometheus/setup.sh", "target/prometheus"],
     )?;
+    call(root, "sh", &["e2e/proxy/setup.sh", "target/proxy"])?;
     call(root, "sh", &["e2e/real/setup.sh", "target/real"])
 }
 

@@ -1,4 +1,5 @@
 //! Tests of the repository itself, in one binary.
 
 mod alerts;
+mod security;
 mod tidy;
