@@ -13,6 +13,8 @@ use turnwire_testkit::environment;
 use turnwire_testkit::journal::Journal;
 use turnwire_testkit::server::free_port;
 
+/// The clients of the tests read the bytes of a stream as they are, without the sizes of chunks.
+const CLIENT: &str = "    chunked_transfer_encoding off;\n";
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// A running nginx; dropping it ends the process by its id.
@@ -79,7 +81,7 @@ impl Nginx {
         let main = format!(
             "daemon off;\nmaster_process off;\npid {path}/nginx.pid;\nerror_log {path}/error.log;\n\
              events {{ worker_connections 512; }}\n\
-             http {{\n    access_log off;\n{temporary}    include {path}/turnwire.conf;\n}}\n"
+             http {{\n    access_log off;\n{CLIENT}{temporary}    include {path}/turnwire.conf;\n}}\n"
         );
         fs::write(dir.join("nginx.conf"), main).expect("written");
         let child = Command::new(environment::proxies().join("nginx"))

@@ -100,8 +100,15 @@ async fn nginx_passes_a_disconnect_on() {
     let mut stream = say(&api, "leaves", &question).await;
     stream.until("text").await.expect("words");
     let turn = stream.turn();
+    let left = Instant::now();
     drop(stream);
     let ended = fixture.api.ended(turn).await.expect("its end");
+    // Without its help the server would notice at a heartbeat, after 15 s.
+    assert!(
+        left.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        left.elapsed()
+    );
     assert_eq!(ended["state"], "cancelled", "{ended}");
 }
 
