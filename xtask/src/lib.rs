@@ -14,6 +14,7 @@ pub mod trace;
 pub mod step;
 pub mod size;
 pub mod campaign;
+pub mod fuzz;
 pub mod suite;
 
 pub use finding::Finding;

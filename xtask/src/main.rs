@@ -1,10 +1,10 @@
-//! `cargo xtask tidy | schema | trace | test | campaign | size`.
+//! `cargo xtask tidy | schema | trace | test | campaign | fuzz | size`.
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use turnwire_xtask::step::{call, cargo};
-use turnwire_xtask::{campaign, size, source, suite, tidy, trace};
+use turnwire_xtask::{campaign, fuzz, size, source, suite, tidy, trace};
 
 const HELP: &str = "\
 cargo xtask tidy              check the rules of CONTRIBUTING.md; reports large files and functions
@@ -14,6 +14,8 @@ cargo xtask test [NAME]       install test dependencies, then format check, lint
                               or those whose name contains NAME
 cargo xtask campaign KIND N   N trials of kills, cuts, stops or workers, or N rounds of fairness;
                               --binary FILE tests another server
+cargo xtask fuzz [TARGET] [--seconds N]
+                              run the fuzz targets with libFuzzer, each for N seconds (default 60)
 cargo xtask size [--no-build] lines, crates, binary size and the time of a cold release build
 ";
 
@@ -56,6 +58,10 @@ fn main() -> Result<ExitCode> {
         Some("campaign") => {
             let arguments: Vec<String> = std::env::args().skip(2).collect();
             campaign::run(&root, &arguments).map(|()| ExitCode::SUCCESS)
+        }
+        Some("fuzz") => {
+            let arguments: Vec<String> = std::env::args().skip(2).collect();
+            fuzz::run(&root, &arguments).map(|()| ExitCode::SUCCESS)
         }
         Some("size") => {
             let build = std::env::args().nth(2).as_deref() != Some("--no-build");

@@ -59,7 +59,16 @@ impl Source {
 /// Every Rust file of the members, in path order.
 pub fn all(root: &Path) -> Result<Vec<Source>> {
     let mut files = Vec::new();
-    for dir in ["crates", "apps", "xtask", "schemagen", "e2e", "bench"] {
+    let members = [
+        "crates",
+        "apps",
+        "xtask",
+        "schemagen",
+        "e2e",
+        "bench",
+        "fuzz/targets",
+    ];
+    for dir in members {
         walk(&root.join(dir), &mut files)?;
     }
     files.sort();

@@ -36,6 +36,8 @@ use crate::sqlite::upkeep::maintain;
 use crate::sqlite::wal::WalLoss;
 use crate::sqlite::wal::commit_mark::{self, CommitMark};
 use crate::sqlite::wal::commit_tail::CommitTail;
+#[cfg(feature = "fuzzing")]
+pub use crate::sqlite::wal::fuzzing;
 pub use crate::sqlite::wal::gauge::WAL_BYTES_MAX;
 use crate::sqlite::wal::gauge::WalGauge;
 use crate::sqlite::write::WriteHalf;

@@ -19,6 +19,8 @@ mod held_response;
 mod answer;
 mod turn;
 mod sub_agent;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 
 pub use answer::RELAY_MODEL_PREFIX;
 pub use dialect::UpstreamDialect;

@@ -16,6 +16,8 @@ mod verdict;
 mod metrics;
 mod connector;
 mod tool;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod contract;
 

@@ -16,6 +16,8 @@ mod http;
 mod mcp;
 mod builtin;
 pub mod toolbox;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 

@@ -24,6 +24,8 @@ mod call;
 mod tool;
 mod enrich;
 mod servers;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 
 pub use error::McpServerError;
 pub use servers::{McpServers, McpToolset};

@@ -2,9 +2,9 @@
 //! in the place of rustc for our own crates. `cargo clippy` and `cargo doc` would check every crate
 //! again and share nothing with the build.
 //!
-//! `schemagen` turns on the feature `schema` of the crates that it reads, and cargo unifies features
-//! over what it builds at once. So it has a pass of its own, and the tests run on the features that
-//! ship.
+//! `schemagen` turns on the feature `schema` of the crates that it reads, the fuzz targets the feature
+//! `fuzzing`, and cargo unifies features over what it builds at once. So each has a pass of its own, and
+//! the other tests run on the features that ship.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -18,12 +18,14 @@ use crate::step::cargo;
 
 /// What is built for the tests, in the order it is built: arguments of cargo, and what is added to the
 /// labels of the binaries.
-const PASSES: [(&[&str], &str); 2] = [
+const PASSES: [(&[&str], &str); 3] = [
     (
         &[
             "--workspace",
             "--exclude",
             "turnwire-schemagen",
+            "--exclude",
+            "turnwire-fuzz-targets",
             "--all-targets",
         ],
         "",
@@ -42,6 +44,7 @@ const PASSES: [(&[&str], &str); 2] = [
         ],
         " schema",
     ),
+    (&["--package", "turnwire-fuzz-targets", "--all-targets"], ""),
 ];
 
 /// A test binary that cargo built.

@@ -54,6 +54,12 @@ const ROWS: &[Row] = &[
         ],
     ),
     ("schemagen", &["event", "pack", "relay", "wire"]),
+    (
+        "fuzz-targets",
+        &[
+            "event", "pack", "dial", "model", "tool", "relay", "log", "wire",
+        ],
+    ),
     ("xtask", &[]),
     ("e2e", ANYTHING),
     ("bench", ANYTHING),

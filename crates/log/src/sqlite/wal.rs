@@ -16,6 +16,8 @@
 pub(crate) mod gauge;
 pub(crate) mod commit_tail;
 pub(crate) mod commit_mark;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

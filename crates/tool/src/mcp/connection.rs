@@ -42,6 +42,8 @@ use crate::mcp::deadline::Deadline;
 pub(crate) use error::{ConnectError, SendFailure};
 pub(crate) use filter::{ProgressSender, ProgressStep};
 pub(crate) use health::{ConnectionFault, ConnectionHealth};
+#[cfg(feature = "fuzzing")]
+pub(crate) use intake::reduce_answer;
 pub(crate) use intake::{ResultSender, ResultSlot};
 pub(crate) use probe::until_unresponsive;
 pub(crate) use request::PendingRequest;

@@ -206,6 +206,16 @@ impl ToolsPage {
     }
 }
 
+/// The number of tools in the result of a request that can be used; `None` if it is not a list of tools.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn usable_tools(result: &str) -> Option<usize> {
+    let page = ToolsPage::read(result)?;
+    let mut memory = SCHEMAS_MEMORY_MAX;
+    let tools = page.tools.into_iter();
+    let usable = tools.filter_map(|tool| compile(tool, &mut memory).input.ok());
+    Some(usable.count())
+}
+
 fn list_error(error: ServiceError) -> ListError {
     match error {
         ServiceError::McpError(error) => ListError::Refused(one_line(&error.message)),

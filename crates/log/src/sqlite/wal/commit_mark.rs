@@ -121,6 +121,26 @@ impl Mark {
     }
 }
 
+/// True if `bytes` are a whole mark, which is then encoded to the same bytes.
+#[cfg(feature = "fuzzing")]
+pub fn is_mark(bytes: &[u8]) -> bool {
+    Mark::decode(bytes).is_some_and(|mark| {
+        assert_eq!(Mark::decode(&mark.encode()), Some(mark));
+        true
+    })
+}
+
+/// A mark with the fields in `bytes` and the right hash.
+#[cfg(feature = "fuzzing")]
+pub fn sealed_mark(bytes: &[u8]) -> Vec<u8> {
+    let mut mark = MAGIC.to_vec();
+    mark.extend_from_slice(bytes);
+    mark.resize(FIELD_BYTES, 0);
+    let hash = Sha256::digest(&mark);
+    mark.extend_from_slice(&hash);
+    mark
+}
+
 /// Looks for commits that SQLite's recovery of the WAL in `dir` would lose. `has_commits` tells whether
 /// the database file has the commits that a tail ends.
 pub(crate) fn find_loss(

@@ -146,6 +146,14 @@ impl MessageIntake {
     }
 }
 
+/// What rmcp gets of `message` while request 1 waits for its result in `reader`.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn reduce_answer(message: &[u8], reader: &ResultSender) -> Option<Vec<u8>> {
+    let intake = MessageIntake::new(&"server".into());
+    intake.expect(&RequestId::Number(1), reader);
+    intake.reduce(message).map(Cow::into_owned)
+}
+
 fn response(id: &RawValue, field: &str, value: &str) -> Cow<'static, [u8]> {
     let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"{field}":{value}}}"#);
     Cow::Owned(message.into_bytes())
