@@ -223,12 +223,14 @@ struct RawEvent<'a> {
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The response id of an event, if it is not the turn's own, which nearly all events have.
+/// The response id of an event, if it is not the turn's own, which nearly all events have. An event
+/// outside of any turn is of no response.
 fn given_id(text: &str, turn: Option<TurnId>) -> Option<UpstreamId> {
     let own = text.strip_prefix(ResponseId::PREFIX).map(str::as_bytes);
     match turn {
+        None => None,
         Some(turn) if own == Some(&turn.0.text()[..]) => None,
-        _ => text.parse().ok(),
+        Some(_) => text.parse().ok(),
     }
 }
 
@@ -296,6 +298,18 @@ mod tests {
     use crate::body::stream::TextDelta;
     use crate::id::{MessageId, Ulid};
     use crate::position::{Epoch, Seq, Sub};
+
+    #[test]
+    fn event_outside_of_any_turn_is_of_no_response() {
+        let written = br#"{"id":"evt_00010000000003","type":"tool.use_start",
+            "session_id":"sess_00000000000000000000000001","turn_id":null,"response_id":"resp_other",
+            "actor":"orchestrator","timestamp":"2026-01-01T00:00:00.000Z","persisted":false,"trace":null,
+            "payload":{"message_id":"00000000000000000000000003","content_block_index":0,
+            "tool_use_id":"tu_00000000000000000000000004","tool_name":"clock"}}"#;
+        let event = Event::read(written).expect("an event");
+        assert_eq!((event.turn_id, &event.response_id), (None, &None));
+        assert_eq!(Event::read(&event.to_bytes()).expect("own bytes"), event);
+    }
 
     // R-01, D-32
     #[test]

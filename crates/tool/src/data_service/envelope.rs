@@ -127,8 +127,10 @@ impl<'a> Envelope<'a> {
         if !self.principal.is(principal.as_str()) {
             return Err(EnvelopeRejection::Mismatch(PrincipalMismatch::Principal));
         }
+        // The parser of bytes does not look at texts that it ignores: JSON is UTF-8 everywhere.
+        let text = std::str::from_utf8(self.body).map_err(|_| EnvelopeRejection::NotAnEnvelope)?;
         let fields: EnvelopeBody<'a> =
-            serde_json::from_slice(self.body).map_err(|_| EnvelopeRejection::NotAnEnvelope)?;
+            serde_json::from_str(text).map_err(|_| EnvelopeRejection::NotAnEnvelope)?;
         let verified = verifier.verify(EnvelopeClaim {
             enricher_id: &fields.enricher_id,
             domain_type: &fields.domain_type,

@@ -40,6 +40,18 @@ fn opened(body: &[u8], hook: &dyn EnvelopeVerifier) -> Result<Option<Value>, Env
     Ok(verified.payload())
 }
 
+#[test]
+fn ignored_text_that_is_not_utf_8_is_no_envelope_and_hides_no_mismatch() {
+    let body = full().to_string();
+    let ignored = |body: &str| [b"{\"more\": [\"\xff\"], ", &body.as_bytes()[1..]].concat();
+    let refused = opened(&ignored(&body), &NoVerifier).expect_err("not JSON");
+    assert_eq!(refused, EnvelopeRejection::NotAnEnvelope);
+    let other = ignored(&body.replace("user-42", "user-43"));
+    let refused = opened(&other, &NoVerifier).expect_err("for somebody else");
+    let mismatch = EnvelopeRejection::Mismatch(PrincipalMismatch::Principal);
+    assert_eq!(refused, mismatch);
+}
+
 // S2-036
 #[test]
 fn all_fields_are_read_and_unknown_ones_ignored() {
