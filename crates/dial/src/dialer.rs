@@ -5,6 +5,7 @@
 //! [`HttpRequest::redirects_max`].
 
 use std::error::Error as _;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use reqwest::{Client, Response, Url};
 use crate::allow::AllowRule;
 use crate::connect::{ConnectTimedOut, ConnectTimeoutService, with_connect_timeout};
 use crate::error::DialError;
+use crate::headers::RequestHeaders;
 use crate::incoming::StreamingResponse;
 use crate::redirect::{check_url, follow_redirect};
 use crate::request::{HttpMethod, HttpRequest, HttpResponse};
@@ -51,10 +53,19 @@ pub struct JsonResponse {
 }
 
 /// Sends guarded HTTP requests. Clones share the connection pool.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Dialer {
     client: Client,
     allow: Arc<[AllowRule]>,
+    lookup: Arc<dyn HostLookup>,
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer")
+            .field("allow", &self.allow)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Dialer {
@@ -64,12 +75,38 @@ impl Dialer {
     }
 
     fn with_lookup(options: DialerOptions, lookup: Arc<dyn HostLookup>) -> Result<Self, DialError> {
-        let allow: Arc<[AllowRule]> = options.allow.into();
+        Self::build(options.allow.into(), lookup, None)
+    }
+
+    /// A dialer like this one, with its own connections, that identifies itself to servers that ask
+    /// for a certificate. `pem` has the certificate, the intermediate ones after it, and the private
+    /// key.
+    pub fn with_client_certificate(&self, pem: &[u8]) -> Result<Self, DialError> {
+        let identity = Self::identity(pem)?;
+        let (allow, lookup) = (Arc::clone(&self.allow), Arc::clone(&self.lookup));
+        Self::build(allow, lookup, Some(identity))
+    }
+
+    /// Checks whether [`Dialer::with_client_certificate`] can use `pem`.
+    pub fn check_client_certificate(pem: &[u8]) -> Result<(), DialError> {
+        Self::identity(pem).map(|_| ())
+    }
+
+    fn identity(pem: &[u8]) -> Result<reqwest::Identity, DialError> {
+        reqwest::Identity::from_pem(pem).map_err(|_| DialError::Setup)
+    }
+
+    fn build(
+        allow: Arc<[AllowRule]>,
+        lookup: Arc<dyn HostLookup>,
+        identity: Option<reqwest::Identity>,
+    ) -> Result<Self, DialError> {
         // The HTTP client takes TLS from the default provider of the process. The first dialer
         // installs it; later calls fail, which is harmless.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let resolver = GuardedResolver::new(Arc::clone(&lookup), Arc::clone(&allow));
         let client = Client::builder()
-            .dns_resolver(GuardedResolver::new(lookup, Arc::clone(&allow)))
+            .dns_resolver(resolver)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .no_proxy()
@@ -82,10 +119,17 @@ impl Dialer {
             .connector_layer(tower::layer::layer_fn(ConnectTimeoutService))
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .pool_idle_timeout(IDLE_TIMEOUT)
-            .user_agent(concat!("turnwire/", env!("CARGO_PKG_VERSION")))
-            .build();
+            .user_agent(concat!("turnwire/", env!("CARGO_PKG_VERSION")));
+        let client = match identity {
+            Some(identity) => client.identity(identity).build(),
+            None => client.build(),
+        };
         client
-            .map(|client| Self { client, allow })
+            .map(|client| Self {
+                client,
+                allow,
+                lookup,
+            })
             .map_err(|error| {
                 tracing::error!(%error, "the HTTP client could not be created");
                 DialError::Setup
@@ -160,15 +204,18 @@ impl Dialer {
         request_builder.send().await.map_err(to_dial_error)
     }
 
-    /// Posts `body` as JSON and waits for the complete response, which may be a redirect. Dropping
-    /// the future closes the connection.
+    /// Posts `body` as JSON with `headers` and waits for the complete response, which may be a
+    /// redirect: it is not followed, so that no header reaches another host. Dropping the future
+    /// closes the connection.
     pub async fn post_json(
         &self,
         url: &Url,
+        headers: RequestHeaders,
         body: impl Into<Bytes>,
         limits: ResponseLimits,
     ) -> Result<JsonResponse, DialError> {
         let request = HttpRequest {
+            headers,
             body: Some(body.into()),
             // The timeout of the whole request is the only one.
             connect: Duration::MAX,

@@ -32,8 +32,9 @@ pub use pack::relay::{RelayDef, RelayDialect};
 pub use pack::routing::{ModelChoice, RoutingCondition, RoutingPolicy, RoutingRule};
 pub use pack::status::{RegisteredStatus, StatusLifecycle, StatusRegistry};
 pub use pack::tool::{
-    BuiltinFunction, DataService, Enricher, HttpDef, McpServer, McpTransport, ProcessDef,
-    ProcessLimits, ProcessOutput, ProcessStdin, RenderShape, ToolDef, ToolKind, ToolMethod,
+    BuiltinFunction, ClientCertificate, DataService, Enricher, HttpDef, KeyHeader, McpServer,
+    McpTransport, ProcessDef, ProcessLimits, ProcessOutput, ProcessStdin, RenderShape, ToolDef,
+    ToolKind, ToolMethod,
 };
 pub use pack::{Pack, PackLimits};
 pub use text::template::{TemplatePart, is_plain_url_char, template_parts};

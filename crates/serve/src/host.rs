@@ -10,7 +10,9 @@
 mod variables;
 mod look;
 mod agent_file;
+mod certificate;
 mod keys;
+mod services;
 mod programs;
 mod models;
 mod relays;
@@ -412,7 +414,7 @@ async fn load(
     servers: &McpServers,
 ) -> Result<LoadedPack, PackLoadError> {
     let pack = &draft.pack;
-    let tools = tools::tools(pack, resources, servers, &draft.secrets).await?;
+    let tools = tools::tools(pack, variables, resources, servers, &draft.secrets).await?;
     let routing = pack.routing.as_ref().map(ModelRouter::new);
     let routing = Arc::new(routing.unwrap_or_default());
     let relays = PackRelays::new(pack, variables, resources)?;

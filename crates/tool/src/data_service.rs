@@ -21,10 +21,10 @@ pub(crate) mod fuzzing;
 #[cfg(test)]
 mod contract;
 
-pub use connector::{Connector, McpServiceLookup};
+pub use connector::{Connector, CredentialLookup, McpServiceLookup};
 pub use envelope::{EnvelopeClaim, EnvelopeVerifier, NoVerifier, PrincipalMismatch};
 pub use registry::ConnectorError;
-pub use transport::ServiceTransport;
+pub use transport::{ServiceCredentials, ServiceRequest, ServiceTransport};
 
 pub(crate) use registry::{EnricherType, id_in};
 pub(crate) use tool::EnricherTool;

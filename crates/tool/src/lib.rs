@@ -21,7 +21,9 @@ pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 
-pub use data_service::{Connector, ConnectorError, EnvelopeVerifier, NoVerifier};
+pub use data_service::{
+    Connector, ConnectorError, EnvelopeVerifier, NoVerifier, ServiceCredentials,
+};
 pub use input::check_input;
 pub use mcp::{McpServerError, McpServers, McpToolset};
 pub use program::runner::ProgramRunner;

@@ -84,6 +84,7 @@ impl SecretCollector {
         }
         for service in pack.services.values() {
             self.add_url(&service.url);
+            self.add_pairs(&service.headers);
         }
         for provider in pack.used_providers().into_values() {
             self.add_url(&provider.base_url);

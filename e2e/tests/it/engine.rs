@@ -4,6 +4,7 @@ mod batch;
 mod cancel;
 mod compose;
 mod context;
+mod credentials;
 mod demo;
 mod envelope;
 mod failure;

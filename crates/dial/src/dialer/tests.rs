@@ -77,7 +77,9 @@ async fn server(parts: &[&str], pause: Duration) -> (Url, Arc<AtomicUsize>) {
 
 async fn post_to_server(parts: &[&str]) -> Result<JsonResponse, DialError> {
     let (url, _) = server(parts, Duration::ZERO).await;
-    dialer().post_json(&url, "{}", LIMITS).await
+    dialer()
+        .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+        .await
 }
 
 fn response(status: u16, body: &'static str) -> Result<JsonResponse, DialError> {
@@ -109,7 +111,9 @@ async fn post_json_sends_json_and_accepts_no_encoding() {
         socket.write_all(answer).await.expect("written");
         received_request.to_ascii_lowercase()
     });
-    let answer = dialer().post_json(&url, "{}", LIMITS).await;
+    let answer = dialer()
+        .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+        .await;
     assert_eq!(answer, response(204, ""));
     let received_request = received_request.await.expect("heard");
     assert!(
@@ -170,26 +174,28 @@ async fn name_with_private_address_is_refused_unless_allowed() {
         "fe80::1",
     ] {
         let answer = dialer_resolving_to(&[address], &[])
-            .post_json(&by_name, "{}", LIMITS)
+            .post_json(&by_name, RequestHeaders::default(), "{}", LIMITS)
             .await;
         assert_eq!(answer, Err(DialError::Refused), "{address}");
     }
     // One allowed address among forbidden ones is not enough.
     let mixed = dialer_resolving_to(&["93.184.216.34", "127.0.0.1"], &[]);
     assert_eq!(
-        mixed.post_json(&by_name, "{}", LIMITS).await,
+        mixed
+            .post_json(&by_name, RequestHeaders::default(), "{}", LIMITS)
+            .await,
         Err(DialError::Refused)
     );
     assert_eq!(visits.load(Ordering::Relaxed), 0);
     for allow in ["ccs.example", "127.0.0.0/8"] {
         let answer = dialer_resolving_to(&["127.0.0.1"], &[allow])
-            .post_json(&by_name, "{}", LIMITS)
+            .post_json(&by_name, RequestHeaders::default(), "{}", LIMITS)
             .await;
         assert_eq!(answer, response(200, "hi"), "{allow}");
     }
     let local: Url = format!("http://localhost:{port}/").parse().expect("a url");
     let answer = dialer_resolving_to(&["127.0.0.1"], &[])
-        .post_json(&local, "{}", LIMITS)
+        .post_json(&local, RequestHeaders::default(), "{}", LIMITS)
         .await;
     assert_eq!(answer, response(200, "hi"));
 }
@@ -213,7 +219,9 @@ async fn forbidden_urls_are_refused_before_sending() {
     ] {
         let parsed: Url = url.parse().expect("a url");
         let everything = dialer_resolving_to(&[], &["0.0.0.0/0", "::/0"]);
-        let answer = everything.post_json(&parsed, "{}", LIMITS).await;
+        let answer = everything
+            .post_json(&parsed, RequestHeaders::default(), "{}", LIMITS)
+            .await;
         assert_eq!(answer, Err(DialError::Refused), "{url}");
     }
 }
@@ -286,7 +294,9 @@ async fn timeout_covers_headers_and_body() {
         .collect();
     let (url, _) = server(&drip, second).await;
     assert_eq!(
-        dialer().post_json(&url, "{}", LIMITS).await,
+        dialer()
+            .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+            .await,
         Err(DialError::Timeout)
     );
     let head: Vec<String> = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n"
@@ -296,7 +306,9 @@ async fn timeout_covers_headers_and_body() {
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let (url, _) = server(&head, second).await;
     assert_eq!(
-        dialer().post_json(&url, "{}", LIMITS).await,
+        dialer()
+            .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+            .await,
         Err(DialError::Timeout)
     );
     assert_eq!(started.elapsed(), 2 * LIMITS.timeout);
@@ -309,12 +321,16 @@ async fn unaccepted_connection_times_out_closed_port_fails() {
         .parse()
         .expect("a url");
     assert_eq!(
-        dialer().post_json(&url, "{}", LIMITS).await,
+        dialer()
+            .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+            .await,
         Err(DialError::Timeout)
     );
     drop(listener);
     assert_eq!(
-        dialer().post_json(&url, "{}", LIMITS).await,
+        dialer()
+            .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+            .await,
         Err(DialError::Unreachable)
     );
 }
@@ -342,7 +358,9 @@ async fn connections_are_reused() {
     let dialer = dialer();
     for _ in 0..5 {
         assert_eq!(
-            dialer.post_json(&url, "{}", LIMITS).await,
+            dialer
+                .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+                .await,
             response(200, "hi")
         );
     }
@@ -357,7 +375,7 @@ async fn errors_reveal_nothing_about_the_remote_side() {
         .expect("a url");
     let dialer = dialer_resolving_to(&["10.0.0.1"], &[]);
     let refused = dialer
-        .post_json(&url, "secret-body", LIMITS)
+        .post_json(&url, RequestHeaders::default(), "secret-body", LIMITS)
         .await
         .expect_err("refused");
     let every = [

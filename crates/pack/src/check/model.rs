@@ -1,7 +1,6 @@
 //! Checks of models: providers, names, routing rules and prices.
 
 pub(crate) mod params;
-pub(crate) mod key;
 pub(crate) mod provider;
 pub(crate) mod price;
 pub(crate) mod name;

@@ -8,6 +8,7 @@ mod agent;
 mod status;
 mod against;
 mod connector;
+mod credential;
 mod tool;
 mod kinds;
 mod provider;

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::provider::ApiKeySource;
+
 /// The prefix of an MCP server in a list of tools: stands for all tools of the server.
 pub(crate) const SERVER_PREFIX: &str = "mcp:";
 /// The prefix of the generated tools that call a sub-agent.
@@ -279,7 +281,7 @@ pub struct ToolDef {
 }
 
 /// A data service of `connectors.yaml`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataService {
     /// The address with variables filled in and without a slash at the end; empty for a service
     /// behind an MCP server.
@@ -290,6 +292,35 @@ pub struct DataService {
     pub timeout_ms: u64,
     /// The maximum size of a response.
     pub max_bytes: u64,
+    /// Headers of every request, names in lower case; none of them is a secret.
+    pub headers: Vec<(String, String)>,
+    /// Headers of every request whose values are read where their keys are.
+    pub key_headers: Vec<KeyHeader>,
+    /// The certificate with which the server identifies itself; `None` for none.
+    pub client_certificate: Option<ClientCertificate>,
+}
+
+/// A header with a key. The key is never part of a pack, only the place where the server finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyHeader {
+    /// The name in lower case.
+    pub name: String,
+    /// What stands before the key.
+    pub prefix: String,
+    pub key: ApiKeySource,
+    /// The line and the column of the header in `connectors.yaml`.
+    pub position: (u64, u64),
+}
+
+/// A client certificate, in files of the PEM format at absolute paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The certificate and the intermediate ones after it.
+    pub cert_file: String,
+    /// The private key.
+    pub key_file: String,
+    /// The line and the column of the block in `connectors.yaml`.
+    pub position: (u64, u64),
 }
 
 /// A kind of data that a [`DataService`] returns, by enricher id and domain type.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::form::Pairs;
 #[cfg(feature = "schema")]
-use super::form::{ID_PATTERN, NOT_BLANK, id_names};
+use super::form::{ID_PATTERN, NOT_BLANK, header_names, id_names};
 use crate::yaml::Located;
 
 /// Data services and their enrichers.
@@ -38,6 +38,45 @@ pub(crate) struct ServiceSource {
     /// The maximum size of a response, in bytes. The default is 1048576.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_048_576)))]
     pub(crate) max_bytes: Option<Located<u64>>,
+    /// Additional headers of every request; secrets are not allowed here.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = header_names(), "maxProperties" = 16)))]
+    pub(crate) headers: Pairs<Located<String>>,
+    /// Headers with a key, by name: each says where the server finds the key, for example
+    /// `authorization: {key: "${NAME}", prefix: "Bearer "}`.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("propertyNames" = header_names(), "maxProperties" = 8)))]
+    pub(crate) key_headers: Pairs<Located<KeyHeaderSource>>,
+    /// The certificate with which the server identifies itself to a service over https.
+    pub(crate) client_certificate: Option<Located<ClientCertificateSource>>,
+}
+
+/// A header with a key; exactly one of `key` and `key_file`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyHeaderSource {
+    /// The environment variable with the key, as `${NAME}`; the key itself is not allowed here.
+    pub(crate) key: Option<Located<String>>,
+    /// The absolute path of a file with the key; variables are filled in as in `url`.
+    pub(crate) key_file: Option<Located<String>>,
+    /// What stands before the key, for example `"Bearer "`. The default is nothing.
+    #[cfg_attr(feature = "schema", schemars(length(max = 32)))]
+    pub(crate) prefix: Option<Located<String>>,
+}
+
+/// A client certificate, in files of the PEM format.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClientCertificateSource {
+    /// The absolute path of the certificate and the intermediate ones after it; variables are filled
+    /// in as in `url`.
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub(crate) cert_file: Option<Located<String>>,
+    /// The absolute path of its private key; variables are filled in as in `url`.
+    #[cfg_attr(feature = "schema", schemars(required))]
+    pub(crate) key_file: Option<Located<String>>,
 }
 
 /// A kind of data that a service returns.

@@ -52,6 +52,10 @@ fn examined(files: &PackFiles, variables: &ServerVariables) -> PackReport {
     let mut report = turnwire_pack::check(files, &|name| variables.get(name));
     let missing = report.readable().map(programs::missing);
     report.findings.extend(missing.unwrap_or_default());
+    // Services are called whatever answers for the models.
+    let readable = report.readable();
+    let missing = readable.map(|pack| keys::missing_of_services(pack, variables));
+    report.findings.extend(missing.unwrap_or_default());
     for (path, text) in files.iter().filter(|(path, _)| is_cassette(path)) {
         report.findings.extend(unplayable(path, text));
     }

@@ -1,5 +1,5 @@
-//! API keys of providers and upstreams: reading them where the pack says, and the findings about missing ones. No
-//! message contains a key.
+//! Keys of providers, upstreams and data services: reading them where the pack says, and the findings
+//! about missing ones. No message contains a key.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use turnwire_model::{ApiKey, ApiKeyError};
 use turnwire_pack::{ApiKeySource, Pack, PackFiles, PackFinding};
 use turnwire_tool::{SecretCollector, Secrets};
 
-use super::ServerVariables;
 use super::agent_file::agent_file;
 use super::look::FileFingerprint;
+use super::{ServerVariables, certificate};
 
-/// The [`ApiKey`] of a provider or an upstream; `None` if it needs none.
+/// The [`ApiKey`] of a provider, an upstream or a header; `None` if there is none.
 pub(super) fn key(
     source: &ApiKeySource,
     variables: &ServerVariables,
@@ -75,11 +75,41 @@ pub(super) fn missing(pack: &Pack, variables: &ServerVariables) -> Vec<PackFindi
     findings
 }
 
-/// Where the keys of the used providers and of all upstreams are.
+/// An error for every key and every certificate of a data service that cannot be read, at its position.
+pub(super) fn missing_of_services(pack: &Pack, variables: &ServerVariables) -> Vec<PackFinding> {
+    let mut findings = Vec::new();
+    let mut report = |(line, column), message: String, instead: Option<String>| {
+        let mut finding = PackFinding::error("connectors.yaml", line, column, message);
+        finding.instead = instead;
+        findings.push(finding);
+    };
+    for (name, service) in &pack.services {
+        for header in &service.key_headers {
+            if let Err(none) = key(&header.key, variables) {
+                let message = format!("the header `{}` of `{name}`: {none}", header.name);
+                report(header.position, message, cure(&header.key, &none));
+            }
+        }
+        if let Some(certificate) = &service.client_certificate
+            && let Err(none) = certificate::check(certificate)
+        {
+            let message = format!("the certificate of `{name}`: {none}");
+            let instead = "files with a certificate and its private key in PEM".to_owned();
+            report(certificate.position, message, Some(instead));
+        }
+    }
+    findings
+}
+
+/// Where the keys of the used providers, of all upstreams and of all data services are.
 fn sources(pack: &Pack) -> impl Iterator<Item = &ApiKeySource> {
     let providers = pack.used_providers().into_values();
     let providers = providers.map(|provider| &provider.key);
-    providers.chain(pack.relays().map(|(_, relay)| &relay.key))
+    let headers = pack.services.values();
+    let headers = headers.flat_map(|service| &service.key_headers);
+    providers
+        .chain(pack.relays().map(|(_, relay)| &relay.key))
+        .chain(headers.map(|header| &header.key))
 }
 
 fn cure(key: &ApiKeySource, none: &ApiKeyError) -> Option<String> {
@@ -95,13 +125,16 @@ fn cure(key: &ApiKeySource, none: &ApiKeyError) -> Option<String> {
     }
 }
 
-/// The key files of the used providers and of the upstreams.
+/// The files with keys of the used providers, of the upstreams and of the data services.
 pub(super) fn files(pack: &Pack) -> Vec<PathBuf> {
     let files = sources(pack).filter_map(|source| match source {
         ApiKeySource::File(path) => Some(PathBuf::from(path)),
         ApiKeySource::None | ApiKeySource::Variables(_) => None,
     });
-    files.collect()
+    let services = pack.services.values();
+    let certificates = services.filter_map(|service| service.client_certificate.as_ref());
+    let certificates = certificates.flat_map(|files| [&files.cert_file, &files.key_file]);
+    files.chain(certificates.map(PathBuf::from)).collect()
 }
 
 /// The [`files`] of a pack with mistakes, if it can be read: the missing key may be the only

@@ -8,12 +8,13 @@ use turnwire_tool::{
     Connector, McpServers, NoVerifier, Secrets, ToolDependencies, Toolbox, build_toolbox,
 };
 
-use super::{HostResources, PackLoadError};
+use super::{HostResources, PackLoadError, ServerVariables, services};
 
 /// The [`Toolbox`] with every tool of the pack. MCP servers list their tools here and never during
 /// a turn (S2-001). No result has one of `keys`.
 pub(super) async fn tools(
     pack: &Pack,
+    variables: &ServerVariables,
     resources: &HostResources,
     servers: &McpServers,
     keys: &Secrets,
@@ -28,12 +29,15 @@ pub(super) async fn tools(
     })?;
     let mcp_transport = |server: &str, service: &DataService| mcp_toolset.service(server, service);
     let dialer = resources.dialer.clone();
-    let connector =
-        Connector::new(pack, dialer, &mcp_transport, Arc::new(NoVerifier)).map_err(|bad| {
-            let service = bad.service();
-            let position = service.and_then(|name| pack.service_positions.get(name));
-            PackLoadError::at("connectors.yaml", position.copied().unwrap_or((1, 1)), bad)
-        })?;
+    let credentials =
+        |_: &str, service: &DataService| services::credentials(service, variables, &dialer);
+    let verifier = Arc::new(NoVerifier);
+    let connector = Connector::new(pack, dialer.clone(), &credentials, &mcp_transport, verifier);
+    let connector = connector.map_err(|bad| {
+        let service = bad.service();
+        let position = service.and_then(|name| pack.service_positions.get(name));
+        PackLoadError::at("connectors.yaml", position.copied().unwrap_or((1, 1)), bad)
+    })?;
     let dependencies = ToolDependencies {
         connector: Arc::new(
             connector

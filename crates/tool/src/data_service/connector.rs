@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 use turnwire_dial::Dialer;
-use turnwire_event::Owner;
+use turnwire_event::{Owner, TraceContext};
 use turnwire_fair::{FairLimits, FairSlots};
 use turnwire_pack::{AgentDefinition, DataService, Enricher, Pack};
 
@@ -23,7 +23,9 @@ use crate::data_service::envelope::EnvelopeVerifier;
 use crate::data_service::metrics;
 use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherType};
 use crate::data_service::request::request_body;
-use crate::data_service::transport::{CALL_MAX, ServiceTransport, rest_transport};
+use crate::data_service::transport::{
+    CALL_MAX, ServiceCredentials, ServiceRequest, ServiceTransport, rest_transport,
+};
 use crate::data_service::verdict::{ServiceData, ServiceFailure, judge};
 use crate::secrets::Secrets;
 use crate::tool::{LiveTask, ToolContext};
@@ -41,6 +43,10 @@ const CALL_LIMITS: FairLimits = FairLimits {
 pub type McpServiceLookup<'a> =
     dyn Fn(&str, &DataService) -> Result<Arc<ServiceTransport>, String> + 'a;
 
+/// The [`ServiceCredentials`] of the service of a name, or why there are none.
+pub type CredentialLookup<'a> =
+    dyn Fn(&str, &DataService) -> Result<ServiceCredentials, String> + 'a;
+
 /// The data services of a [`Pack`].
 pub struct Connector {
     pub(crate) registry: EnricherRegistry,
@@ -55,16 +61,17 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// The services of `pack`, reached through `dialer`, or through `behind_server` where a service
-    /// is behind an MCP server. `verifier` checks every envelope.
+    /// The services of `pack`, reached through `dialer` with their `credentials`, or through
+    /// `behind_server` where a service is behind an MCP server. `verifier` checks every envelope.
     pub fn new(
         pack: &Pack,
         dialer: Arc<Dialer>,
+        credentials: &CredentialLookup<'_>,
         behind_server: &McpServiceLookup<'_>,
         verifier: Arc<dyn EnvelopeVerifier>,
     ) -> Result<Self, ConnectorError> {
-        let transport = |service: &DataService| match &service.mcp {
-            None => rest_transport(service, &dialer),
+        let transport = |name: &str, service: &DataService| match &service.mcp {
+            None => rest_transport(service, &dialer, credentials(name, service)?),
             Some(server) => behind_server(server, service),
         };
         let (services, enrichers) = (&pack.services, &pack.enrichers);
@@ -92,14 +99,14 @@ impl Connector {
         services: &BTreeMap<String, DataService>,
         enrichers: &[Enricher],
         verifier: Arc<dyn EnvelopeVerifier>,
-        transport: impl Fn(&DataService) -> Result<Arc<ServiceTransport>, String>,
+        transport: impl Fn(&str, &DataService) -> Result<Arc<ServiceTransport>, String>,
     ) -> Result<Self, ConnectorError> {
         let transports = services.iter().map(|(name, service)| {
             let service_error = |reason| ConnectorError::Service {
                 service: name.clone(),
                 reason,
             };
-            let transport = transport(service).map_err(service_error)?;
+            let transport = transport(name, service).map_err(service_error)?;
             Ok((name.clone(), transport))
         });
         let transports = transports.collect::<Result<HashMap<_, _>, _>>()?;
@@ -151,7 +158,11 @@ impl Connector {
         // Nothing has been sent yet: dropping the future here drops the request.
         let slot = self.slots.acquire(&context.owner).await;
         let slot = slot.map_err(|_| ServiceFailure::Timeout)?;
-        let sending = transport(&context.owner, request);
+        let sending = transport(ServiceRequest {
+            owner: context.owner.clone(),
+            body: request,
+            traceparent: context.trace.as_deref().map(traceparent),
+        });
         let (context, enricher) = (Arc::clone(context), Arc::clone(enricher));
         let (verifier, keys) = (Arc::clone(&self.verifier), self.keys.clone());
         let span = span(&enricher);
@@ -180,6 +191,11 @@ impl Connector {
             Err(ServiceFailure::Internal)
         })
     }
+}
+
+/// The header of W3C for a call within `trace`. It is sampled: the service decides what it keeps.
+fn traceparent(trace: &TraceContext) -> String {
+    format!("00-{}-{}-01", trace.trace_id, trace.span_id)
 }
 
 fn span(enricher: &EnricherType) -> tracing::Span {

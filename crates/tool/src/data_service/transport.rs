@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use turnwire_dial::{DialError, Dialer, JsonResponse, ResponseLimits, Url};
+use turnwire_dial::{DialError, Dialer, JsonResponse, RequestHeaders, ResponseLimits, Url};
 use turnwire_event::Owner;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::DataService;
@@ -16,9 +16,30 @@ pub(crate) const CALL_MAX: Duration = Duration::from_secs(10);
 /// The upper bound of any `max_bytes`.
 const BYTES_MAX: u64 = 8 * 1_048_576;
 
-/// Sends a request of an owner to one service and waits for the whole response.
+/// A request to a service.
+#[derive(Clone, Debug)]
+pub struct ServiceRequest {
+    /// The owner of the turn.
+    pub owner: Owner,
+    /// The request of the contract, as JSON.
+    pub body: Bytes,
+    /// The `traceparent` of the call (W3C); `None` without a trace.
+    pub traceparent: Option<String>,
+}
+
+/// Sends a request to one service and waits for the whole response.
 pub type ServiceTransport =
-    dyn Fn(&Owner, Bytes) -> BoxFuture<'static, Result<JsonResponse, DialError>> + Send + Sync;
+    dyn Fn(ServiceRequest) -> BoxFuture<'static, Result<JsonResponse, DialError>> + Send + Sync;
+
+/// What a request to one service carries beside its body: headers with keys, and the certificate with
+/// which the server identifies itself. Debug output has the names of the headers alone.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceCredentials {
+    /// All headers of the pack for the service.
+    pub headers: RequestHeaders,
+    /// Dials with the client certificate of the service; `None` for the dialer of all.
+    pub dialer: Option<Arc<Dialer>>,
+}
 
 /// The limits of a response of `service`.
 pub(crate) fn response_limits(service: &DataService) -> ResponseLimits {
@@ -38,13 +59,25 @@ pub(crate) fn http_url(text: &str) -> Option<Url> {
 pub(crate) fn rest_transport(
     service: &DataService,
     dialer: &Arc<Dialer>,
+    credentials: ServiceCredentials,
 ) -> Result<Arc<ServiceTransport>, String> {
     let base = service.url.trim_end_matches('/');
     let url = http_url(&format!("{base}/v1/enrich"));
     let url = url.ok_or("its url is not an http or https address")?;
-    let (dialer, limits) = (Arc::clone(dialer), response_limits(service));
-    Ok(Arc::new(move |_: &Owner, request| {
+    let ServiceCredentials {
+        headers,
+        dialer: own,
+    } = credentials;
+    let (dialer, limits) = (
+        own.unwrap_or_else(|| Arc::clone(dialer)),
+        response_limits(service),
+    );
+    Ok(Arc::new(move |request: ServiceRequest| {
+        let trace = request.traceparent.as_deref();
+        let trace = RequestHeaders::new(trace.map(|trace| ("traceparent", trace)));
+        // Hexadecimal digits and hyphens can always be sent.
+        let headers = headers.clone().with(trace.unwrap_or_default());
         let (dialer, url) = (Arc::clone(&dialer), url.clone());
-        Box::pin(async move { dialer.post_json(&url, request, limits).await })
+        Box::pin(async move { dialer.post_json(&url, headers, request.body, limits).await })
     }))
 }

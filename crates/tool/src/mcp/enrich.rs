@@ -4,15 +4,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use turnwire_dial::{DialError, JsonResponse, ResponseLimits};
-use turnwire_event::Owner;
 use turnwire_pack::DataService;
 
-use crate::data_service::{ServiceTransport, response_limits};
+use crate::data_service::{ServiceRequest, ServiceTransport, response_limits};
 use crate::mcp::call::{CallError, CallRequest, call};
 use crate::mcp::deadline::Deadline;
 use crate::mcp::json_text::compact_json;
@@ -30,10 +28,11 @@ pub(crate) fn enrich_transport(
 ) -> Arc<ServiceTransport> {
     let server = Arc::clone(server);
     let ResponseLimits { timeout, max_bytes } = response_limits(service);
-    Arc::new(move |owner: &Owner, request: Bytes| {
-        let (server, owner) = (Arc::clone(&server), owner.clone());
+    Arc::new(move |request: ServiceRequest| {
+        let server = Arc::clone(&server);
         Box::pin(async move {
-            let Ok(Value::Object(request)) = serde_json::from_slice(&request) else {
+            let ServiceRequest { owner, body, .. } = request;
+            let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
                 return Err(DialError::Refused);
             };
             let request = CallRequest {

@@ -9,7 +9,7 @@ use turnwire_event::code::ToolType;
 use turnwire_event::{Body, Clock, IdGenerator};
 use turnwire_pack::{HttpDef, Pack, PackFiles, ToolDef, ToolKind, ToolMethod, check};
 
-use crate::data_service::{Connector, ConnectorError, NoVerifier};
+use crate::data_service::{Connector, ConnectorError, NoVerifier, ServiceCredentials};
 use crate::secrets::Secrets;
 use crate::tests::support::{CountingIdGenerator, EventSink, FixedClock, LogCapture, call};
 use crate::toolbox::{DuplicateToolName, ToolBuildError, ToolDependencies, Toolbox, build_toolbox};
@@ -79,6 +79,7 @@ fn connector(pack: &Pack) -> Result<Arc<Connector>, ConnectorError> {
     Connector::new(
         pack,
         Arc::new(dialer),
+        &|_, _| Ok(ServiceCredentials::default()),
         &|_, _| Err(String::new()),
         Arc::new(NoVerifier),
     )

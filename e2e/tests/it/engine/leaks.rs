@@ -19,6 +19,10 @@ use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{ServerOptions, binary};
 use turnwire_testkit::watch::SubscribeOptions;
 
+/// The credentials of the data service; `KEY_FILE` is a path.
+const CREDENTIALS: &str = "', headers: {x-team: blue}, key_headers: {authorization: \
+    {key: '${MARKET_TOKEN}', prefix: 'Bearer '}, x-client-key: {key_file: '${MARKET_KEY_FILE}'}}}\n";
+
 /// Turns whose sub-agent goes wrong by itself.
 const OTHERS: [&str; 7] = [
     "breaks", "fatal", "repair", "unknown", "status", "render", "card",
@@ -28,13 +32,20 @@ const OTHERS: [&str; 7] = [
 struct Markers {
     run: String,
     count: usize,
+    /// The keys of the data service, which it repeats wherever it can.
+    keys: [String; 2],
 }
 
 impl Markers {
     fn new() -> Self {
         let mut rng = SeededRng::from_env();
         let run = format!("mk{:016x}{:016x}", rng.next_u64(), rng.next_u64());
-        Self { run, count: 0 }
+        let keys = ["token", "key"].map(|name| format!("{run}-0-{name}"));
+        Self {
+            run,
+            count: 0,
+            keys,
+        }
     }
 
     /// The next one, with where it is planted.
@@ -45,7 +56,10 @@ impl Markers {
 
     /// Every value of a JSON text that is no name the contract fixes, as a marker.
     fn envelope(&mut self, fields: Value) -> Value {
-        let shown_item = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"]}});
+        // What is shown to people has the credentials of the request, as a service may log them.
+        let [token, key] = &self.keys;
+        let echoed = json!({"sent": format!("Bearer {token}"), (key.as_str()): [key, token]});
+        let shown_item = json!({"id": "OFF_1", "title": "SHOWN", "extra": {"deep": ["SHOWN"], "echoed": echoed}});
         let hidden = json!({"id": self.put("id"), "title": self.put("title")});
         let payload = json!({"items": [shown_item, hidden], "total": self.put("payload"), (self.put("key")): 1});
         let mut envelope = envelope_with("offer_search", &fields);
@@ -76,9 +90,10 @@ fn cases(marks: &mut Markers) -> Vec<(&'static str, ServiceReply)> {
         let line = format!("{status} {}", marks.put("phrase").replace('-', " "));
         let line = format!("{line} {}", marks.put("phrase"));
         let header = header(marks);
+        let echoed = format!("www-authenticate: Bearer {}", marks.keys[0]);
         ServiceReply::http(
             &line,
-            &[&header, "server: db-7.internal"],
+            &[&header, &echoed, "server: db-7.internal"],
             &body.to_string(),
         )
     };
@@ -110,13 +125,15 @@ fn cases(marks: &mut Markers) -> Vec<(&'static str, ServiceReply)> {
         cases.push((name, http(marks, 200, body)));
     }
     for (name, status) in [
+        ("307", 307),
         ("400", 400),
+        ("401", 401),
         ("403", 403),
         ("404", 404),
         ("500", 500),
         ("503", 503),
     ] {
-        let body = json!({"error": marks.put("error"), "message": marks.put("body"), "stack": [marks.put("stack")]});
+        let body = json!({"error": marks.put("error"), "message": marks.put("body"), "stack": [marks.put("stack")], "echoed": marks.keys.clone()});
         cases.push((name, http(marks, status, body)));
     }
     let text = format!("java.lang.NPE {} at db-7.internal", marks.put("text"));
@@ -237,6 +254,7 @@ fn pack(marks: &mut Markers, ccs: &FakeDataService, script: &ModelScript) -> Tes
         .function("shop", "boom", "fail");
     let tools = describe(marks, pack.text("tools.yaml"), 1);
     pack.put("tools.yaml", &tools)
+        .change("connectors.yaml", "'}\n", CREDENTIALS)
         .put("prompts/persona.md", &marks.put("persona"))
         .put("prompts/worker.md", &marks.put("worker"))
         .change(
@@ -358,15 +376,40 @@ async fn listed(engine: &EngineFixture) -> String {
     seen
 }
 
-// S1-083, S1-093, S1-120, S2-013, D-46, D-83, C-37, I-07
+// S1-083, S1-093, S1-120, S2-013, D-46, D-83, C-37, I-07, G6, G8
 #[tokio::test]
 async fn marker_secrets_appear_on_no_wire() {
     let mut marks = Markers::new();
     let script = script(&mut marks);
     let ccs = FakeDataService::start().await;
     let pack = pack(&mut marks, &ccs, &script);
-    let engine = EngineFixture::on(ccs, ServerOptions::pack(pack)).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let key_file = folder.path().join("market.key");
+    std::fs::write(&key_file, format!("{}\n", marks.keys[1])).expect("a file");
+    let options = ServerOptions {
+        env: vec![
+            ("MARKET_TOKEN".to_owned(), marks.keys[0].clone()),
+            ("MARKET_KEY_FILE".to_owned(), key_file.display().to_string()),
+        ],
+        ..ServerOptions::pack(pack)
+    };
+    let engine = EngineFixture::on(ccs, options).await;
     let (mut capture, shown) = asked(&engine, &cases(&mut marks)).await;
+    let [token, key] = &marks.keys;
+    for call in engine.ccs.calls() {
+        for line in [
+            format!("authorization: Bearer {token}"),
+            format!("x-client-key: {key}"),
+            "x-team: blue".to_owned(),
+        ] {
+            assert!(call.head.contains(&line), "{line}: {}", call.head);
+        }
+        assert!(call.head.contains("traceparent: 00-"), "{}", call.head);
+    }
+    assert!(
+        capture.contains("***"),
+        "a key that was sent back is hidden"
+    );
     assert!(shown >= 4, "what is rendered is shown: {shown}");
     let requested = json!(engine.ccs.params("offer_search")).to_string();
     assert!(
@@ -379,6 +422,11 @@ async fn marker_secrets_appear_on_no_wire() {
         capture.len() > 100_000 && capture.contains("SHOWN"),
         "there is something to search"
     );
+    // The log has texts of the pack and of models; it has no key.
+    let log = engine.server.stderr();
+    for key in &marks.keys {
+        assert!(!log.contains(key), "{key} is in the log");
+    }
     let address = engine.ccs.url();
     let address = address.trim_start_matches("http://");
     for word in [marks.run.as_str(), "db-7.internal", "java.lang", address] {

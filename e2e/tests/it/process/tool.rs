@@ -20,8 +20,8 @@ use turnwire_pack::{
 };
 use turnwire_testkit::stubborn::{StubbornKind, StubbornPrograms};
 use turnwire_tool::{
-    Connector, ItemStore, NoVerifier, Secrets, Tool, ToolBuildError, ToolContext, ToolDependencies,
-    ToolFailure, ToolInvocation, build_toolbox,
+    Connector, ItemStore, NoVerifier, Secrets, ServiceCredentials, Tool, ToolBuildError,
+    ToolContext, ToolDependencies, ToolFailure, ToolInvocation, build_toolbox,
 };
 
 use crate::workshop::{GRACE, Shop, WITHIN, row};
@@ -123,6 +123,7 @@ fn make(shop: Shop, process: ProcessDef, limit: Duration) -> Result<ToolFixture,
     let connector = Connector::new(
         &pack,
         Arc::clone(&dialer),
+        &|_, _| Ok(ServiceCredentials::default()),
         &|_, _| Err(String::new()),
         Arc::new(NoVerifier),
     );

@@ -72,7 +72,9 @@ async fn client() {
     for call in calls.lines() {
         let (url, expected) = call.split_once(' ').expect("a URL and its outcome");
         let url: Url = url.parse().expect("a URL");
-        let answer = dialer.post_json(&url, "{}", LIMITS).await;
+        let answer = dialer
+            .post_json(&url, RequestHeaders::default(), "{}", LIMITS)
+            .await;
         match expected {
             "accepted" => assert_eq!(answer, response(200, "hi"), "{url}"),
             _ => assert_eq!(answer, Err(DialError::Unreachable), "{url}"),

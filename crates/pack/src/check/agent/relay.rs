@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use turnwire_event::code::InnerType;
 
 use crate::check::endpoint::header;
+use crate::check::endpoint::key::{self, KeyFields};
 use crate::check::endpoint::url::{self, UrlField};
-use crate::check::model::key::{self, KeyFields};
 use crate::check::report::{FileReport, value_of, word};
 use crate::pack::relay::{RelayDef, RelayDialect};
 use crate::source::agent::CommonFields;
@@ -60,7 +60,7 @@ pub(crate) fn check(
         url: address(report, &source.url, &UPSTREAM).unwrap_or_default(),
         cancel_url: address(report, &source.cancel_url, &CANCEL),
         key: key::check(report, &key, vars),
-        headers: header::check(report, &source.headers),
+        headers: header::check(report, &source.headers, &header::PROVIDER),
         idle_ms: value_of(&source.idle_ms),
         connect_ms: value_of(&source.connect_ms),
         history: history(report, source),

@@ -26,7 +26,7 @@ pub(crate) const SERVICE: UrlField = UrlField {
     field: "url",
     example: "http://127.0.0.1:8422",
     query: "it without a query: /v1/enrich is put after it",
-    user: "it without: services are not signed in to",
+    user: "it without: a key is written into `key_headers`",
 };
 
 /// The url with variables filled in and without a slash at the end.
@@ -178,6 +178,21 @@ pub(crate) fn check_url(text: &str, field: &UrlField) -> Result<(), UrlProblem> 
         );
     }
     Ok(())
+}
+
+/// True if a key would be sent unencrypted: no TLS, and neither this machine nor a private network.
+pub(crate) fn is_unencrypted(text: &str) -> bool {
+    let Ok(url) = url::Url::parse(text) else {
+        return false;
+    };
+    let is_near = match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback() || address.is_private(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
+        // A name without a dot is in the same network.
+        Some(url::Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
+        None => true,
+    };
+    url.scheme() == "http" && !is_near
 }
 
 const PORT: &str = "a port from 1 to 65535";

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::check::endpoint::header;
+use crate::check::endpoint::key::{self, KeyFields};
 use crate::check::endpoint::url::{self, UrlField};
-use crate::check::model::key::{self, KeyFields};
 use crate::check::model::params;
 use crate::check::report::{FileReport, value_of, word};
 use crate::finding::{Findings, KnownNames};
@@ -176,7 +176,7 @@ fn provider(
         dialect: dialect.unwrap_or(DialectName::OpenaiChat),
         base_url,
         key,
-        headers: header::check(report, &source.headers),
+        headers: header::check(report, &source.headers, &header::PROVIDER),
         params: params.unwrap_or_default(),
         models,
         timeouts: timeouts.unwrap_or_default(),
@@ -201,7 +201,7 @@ fn address(
         return filled;
     }
     check_path(report, url, &filled, dialect);
-    if *key != ApiKeySource::None && is_unencrypted(&filled) {
+    if *key != ApiKeySource::None && url::is_unencrypted(&filled) {
         let message = "the key is sent unencrypted to another machine";
         let instead = "`https://`, or no key";
         report.warning(url.position, message, instead);
@@ -236,21 +236,6 @@ fn check_path(
         let instead = "it with `/v1` behind";
         report.warning(url.position, message, instead);
     }
-}
-
-/// True if a key would be sent unencrypted: no TLS, and neither this machine nor a private network.
-fn is_unencrypted(base_url: &str) -> bool {
-    let Ok(url) = ::url::Url::parse(base_url) else {
-        return false;
-    };
-    let is_near = match url.host() {
-        Some(::url::Host::Ipv4(address)) => address.is_loopback() || address.is_private(),
-        Some(::url::Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
-        // A name without a dot is in the same network.
-        Some(::url::Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
-        None => true,
-    };
-    url.scheme() == "http" && !is_near
 }
 
 fn timeouts(report: &mut FileReport<'_>, source: &TimeoutsSource) -> TimeoutsDef {

@@ -62,7 +62,7 @@ fn malformed_service_url_is_refused() {
         (
             Swap("connectors.yaml", "\"${CCS}\"", "http://me:secret@a"),
             &[
-                "connectors.yaml:2:17: error: the url has a user name in it; write: it without: services are not signed in to",
+                "connectors.yaml:2:17: error: the url has a user name in it; write: it without: a key is written into `key_headers`",
             ],
         ),
         (

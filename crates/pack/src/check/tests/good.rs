@@ -46,6 +46,7 @@ fn good_pack_is_fully_resolved() {
         url: "http://127.0.0.1:8422".to_owned(),
         timeout_ms: 10_000,
         max_bytes: 1_048_576,
+        ..DataService::default()
     };
     assert_eq!(pack.services["market"], service);
     let enricher = &pack.enrichers[0];

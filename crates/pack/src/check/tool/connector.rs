@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::check::endpoint::url;
+use crate::check::endpoint::key::{self, KeyFields};
+use crate::check::endpoint::{header, url};
 use crate::check::json_schema::SchemaFiles;
 use crate::check::report::{CALL_MS_MAX, FileReport, text_of, value_of, value_or};
 use crate::finding::{Findings, KnownNames};
-use crate::pack::tool::{DataService, Enricher};
+use crate::pack::tool::{ClientCertificate, DataService, Enricher, KeyHeader};
 use crate::source::connector::{ConnectorsSource, EnricherSource, ServiceSource};
 use crate::text::wording::one_line;
 use crate::text::wording::quoted_list;
@@ -94,11 +95,128 @@ fn service_of(
     }
     let url = source.url.as_ref();
     let url = url.map(|url| url::check(report, url, &url::SERVICE, vars));
-    DataService {
+    refuse_credentials_behind_server(report, source);
+    let headers = header::check(report, &source.headers, &header::SERVICE);
+    let service = DataService {
         mcp: value_of(&source.mcp),
         url: url.unwrap_or_default(),
         timeout_ms: value_or(&source.timeout_ms, CALL_MS_MAX),
         max_bytes: value_or(&source.max_bytes, MAX_BYTES),
+        key_headers: key_headers(report, source, &headers, vars),
+        headers,
+        client_certificate: client_certificate(report, source, vars),
+    };
+    warn_about_clear_text(report, source, &service);
+    service
+}
+
+/// Headers and a certificate are those of a request over HTTP: a tool server has its own.
+fn refuse_credentials_behind_server(report: &mut FileReport<'_>, source: &ServiceSource) {
+    if source.mcp.is_none() {
+        return;
+    }
+    let header = source.headers.0.first().map(|(name, _)| name.position);
+    let key_header = source.key_headers.0.first();
+    let key_header = key_header.map(|(name, _)| name.position);
+    let certificate = source.client_certificate.as_ref();
+    let certificate = certificate.map(|certificate| certificate.position);
+    for position in [header, key_header, certificate].into_iter().flatten() {
+        let message =
+            "a service behind a tool server gets no headers and no certificate of its own";
+        let instead = "the headers of the server in `mcp_servers` of tools.yaml";
+        report.error(position, message, instead);
+    }
+}
+
+/// The headers with a key, names in lower case. Messages do not repeat a value: it may be the key.
+fn key_headers(
+    report: &mut FileReport<'_>,
+    source: &ServiceSource,
+    plain: &[(String, String)],
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> Vec<KeyHeader> {
+    let mut headers: Vec<KeyHeader> = Vec::new();
+    for (written, header) in &source.key_headers.0 {
+        let name = written.value.to_ascii_lowercase();
+        header::check_reserved(report, written, &name, &header::SERVICE);
+        let is_plain = plain.iter().any(|(known, _)| *known == name);
+        if is_plain || headers.iter().any(|known| known.name == name) {
+            header::report_duplicate(report, written, &name);
+        }
+        let fields = KeyFields {
+            key: header.value.key.as_ref(),
+            key_file: header.value.key_file.as_ref(),
+        };
+        if fields.key.is_none() && fields.key_file.is_none() {
+            let message = format!("the header `{}` has no key", one_line(&written.value));
+            let instead = "`key: ${NAME}`, or `key_file:` with a path";
+            report.error(header.position, message, instead);
+        }
+        let key = key::check(report, &fields, vars);
+        headers.push(KeyHeader {
+            prefix: prefix(report, &header.value.prefix),
+            name,
+            key,
+            position: (header.position.line, header.position.column),
+        });
+    }
+    headers
+}
+
+/// What stands before a key: a scheme and a space.
+fn prefix(report: &mut FileReport<'_>, prefix: &Option<Located<String>>) -> String {
+    let Some(prefix) = prefix else {
+        return String::new();
+    };
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || " =:_-".contains(c);
+    let scheme = prefix.value.trim_end();
+    if scheme.is_empty() || scheme.contains(' ') || !prefix.value.chars().all(is_scheme) {
+        let message = "`prefix` is what stands before the key, such as the name of a scheme";
+        report.error(prefix.position, message, "`prefix: \"Bearer \"`");
+    }
+    prefix.value.clone()
+}
+
+fn client_certificate(
+    report: &mut FileReport<'_>,
+    source: &ServiceSource,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> Option<ClientCertificate> {
+    let block = source.client_certificate.as_ref()?;
+    let mut path = |file: &Option<Located<String>>, example: &str| {
+        let file = file.as_ref()?;
+        key::secret_path(report, file, example, vars)
+    };
+    let cert_file = path(
+        &block.value.cert_file,
+        "`cert_file: /run/secrets/client.pem`",
+    );
+    let key_file = path(&block.value.key_file, "`key_file: /run/secrets/client.key`");
+    Some(ClientCertificate {
+        cert_file: cert_file?,
+        key_file: key_file?,
+        position: (block.position.line, block.position.column),
+    })
+}
+
+/// Reports a key that everyone between the server and the service can read.
+fn warn_about_clear_text(
+    report: &mut FileReport<'_>,
+    source: &ServiceSource,
+    service: &DataService,
+) {
+    let Some(url) = &source.url else {
+        return;
+    };
+    if let Some(block) = &source.client_certificate
+        && service.url.starts_with("http://")
+    {
+        let message = "a certificate has no effect over http";
+        report.error(block.position, message, "a `url` that begins with https://");
+    }
+    if !service.key_headers.is_empty() && url::is_unencrypted(&service.url) {
+        let message = "the keys are sent unencrypted to another machine";
+        report.warning(url.position, message, "a `url` that begins with https://");
     }
 }
 

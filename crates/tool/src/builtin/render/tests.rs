@@ -49,13 +49,15 @@ fn of_enrichers(enrichers: &[Enricher]) -> Vec<Arc<EnricherType>> {
         url: "http://127.0.0.1:1".into(),
         timeout_ms: 1,
         max_bytes: 1,
+        ..turnwire_pack::DataService::default()
     };
     services.insert("market".to_owned(), service);
-    let connector = Connector::with_transports(&services, enrichers, Arc::new(NoVerifier), |_| {
-        Ok(Arc::new(|_, _| {
-            Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
-        }))
-    });
+    let connector =
+        Connector::with_transports(&services, enrichers, Arc::new(NoVerifier), |_, _| {
+            Ok(Arc::new(|_| {
+                Box::pin(async { Err(turnwire_dial::DialError::Unreachable) })
+            }))
+        });
     connector
         .expect("a connector")
         .registry

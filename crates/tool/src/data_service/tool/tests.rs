@@ -3,6 +3,7 @@
 mod fake_service;
 mod detached;
 mod leak;
+mod sent;
 
 use serde_json::json;
 use turnwire_dial::DialError;

@@ -11,7 +11,7 @@ use turnwire_event::port::Emission;
 use turnwire_pack::{DataService, Enricher, McpTransport};
 
 use super::support::{ServerFixture, run, tool, tool_def, until};
-use crate::data_service::{Connector, NoVerifier, ServiceData};
+use crate::data_service::{Connector, NoVerifier, ServiceData, ServiceRequest};
 use crate::tests::support::{EventSink, call, context};
 
 // S2-001
@@ -89,8 +89,12 @@ async fn server_key_is_removed_from_results_and_failures() {
     let failed = run(&tools, "fail", json!({"text": "no sk-of-a-server"})).await;
     assert_eq!(failed.expect_err("a failure").message, "no ***");
     let service = tools.service("small", &service()).expect("it enriches");
-    let owner = context().owner;
-    let result = service(&owner, "{}".into()).await.expect("an envelope");
+    let request = ServiceRequest {
+        owner: context().owner.clone(),
+        body: "{}".into(),
+        traceparent: None,
+    };
+    let result = service(request).await.expect("an envelope");
     let result: Value = serde_json::from_slice(&result.body).expect("JSON");
     assert_eq!(result["payload"]["token"], "***");
 }
@@ -278,6 +282,7 @@ fn service() -> DataService {
         mcp: Some("small".to_owned()),
         timeout_ms: 10_000,
         max_bytes: 1_048_576,
+        ..DataService::default()
     }
 }
 
@@ -296,10 +301,12 @@ async fn data_service_behind_a_server_uses_the_connector() {
         payload_schema: None,
     };
     let services = BTreeMap::from([("market".to_owned(), service())]);
-    let connector =
-        Connector::with_transports(&services, &[enricher], Arc::new(NoVerifier), |service| {
-            tools.service("small", service)
-        });
+    let connector = Connector::with_transports(
+        &services,
+        &[enricher],
+        Arc::new(NoVerifier),
+        |_, service| tools.service("small", service),
+    );
     let connector = connector.expect("a connector");
     let enricher = connector
         .registry

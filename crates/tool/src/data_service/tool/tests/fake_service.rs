@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use turnwire_dial::JsonResponse;
-use turnwire_event::Owner;
 use turnwire_event::port::BoxFuture;
 use turnwire_pack::{DataService, Enricher, ToolKind};
 
 use super::*;
-use crate::data_service::{EnvelopeVerifier, NoVerifier, ServiceTransport};
+use crate::data_service::{EnvelopeVerifier, NoVerifier, ServiceRequest, ServiceTransport};
 use crate::tool::Tool as _;
 
 /// What the service does with one request.
@@ -91,7 +90,9 @@ impl ToolFixture {
         let transport = Arc::clone(&played);
         let connector = connector("http://127.0.0.1:1", |_| {
             let played = Arc::clone(&transport);
-            Ok(Arc::new(move |_: &Owner, request| played.send(request)))
+            Ok(Arc::new(move |request: ServiceRequest| {
+                played.send(request.body)
+            }))
         });
         Self {
             tool: enricher_tool(def, &connector),
@@ -123,6 +124,7 @@ pub(super) fn connector(
         url: url.to_owned(),
         timeout_ms: 10_000,
         max_bytes: 1_048_576,
+        ..DataService::default()
     };
     let services = BTreeMap::from([("market".to_owned(), service)]);
     let enricher = Enricher {
@@ -139,7 +141,9 @@ pub(super) fn connector(
         })),
     };
     let verifier: Arc<dyn EnvelopeVerifier> = Arc::new(NoVerifier);
-    let connector = Connector::with_transports(&services, &[enricher], verifier, transport);
+    let connector = Connector::with_transports(&services, &[enricher], verifier, |_, service| {
+        transport(service)
+    });
     Arc::new(connector.expect("a connector"))
 }
 

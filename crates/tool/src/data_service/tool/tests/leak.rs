@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 use turnwire_dial::{Dialer, DialerOptions};
 
 use super::*;
-use crate::data_service::rest_transport;
+use crate::data_service::{ServiceCredentials, rest_transport};
 use crate::tool::Tool as _;
 
 /// Fields of an envelope that must not get out; `M_PAYLOAD` may.
@@ -59,7 +59,9 @@ async fn served(status: u16, body: String) -> (PackTool, Arc<EventSink>) {
         socket.write_all(answer.as_bytes()).await.expect("written");
     });
     let dialer = Arc::new(Dialer::new(DialerOptions::default()).expect("a dialer"));
-    let connector = fake_service::connector(&url, |service| rest_transport(service, &dialer));
+    let connector = fake_service::connector(&url, |service| {
+        rest_transport(service, &dialer, ServiceCredentials::default())
+    });
     (
         fake_service::enricher_tool(&fake_service::tool(), &connector),
         EventSink::with_room(10),

@@ -1,4 +1,4 @@
-//! Checks where the key of a provider or an upstream is: in a variable or in a file. Messages never repeat the field: it
+//! Checks where the key of a provider, an upstream or a data service is: in a variable or in a file. Messages never repeat the field: it
 //! may be the key itself.
 
 use crate::check::endpoint::url;
@@ -77,16 +77,25 @@ fn key_file(
     file: &Located<String>,
     vars: &dyn Fn(&str) -> Option<String>,
 ) -> ApiKeySource {
-    let Some(path) = url::expand(report, file, "/run/secrets", vars) else {
-        return ApiKeySource::None;
-    };
+    let path = secret_path(report, file, "`key_file: /run/secrets/provider`", vars);
+    path.map_or(ApiKeySource::None, ApiKeySource::File)
+}
+
+/// The absolute path of a file with a secret; `None` if it is reported.
+pub(crate) fn secret_path(
+    report: &mut FileReport<'_>,
+    file: &Located<String>,
+    example: &str,
+    vars: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
+    let path = url::expand(report, file, "/run/secrets", vars)?;
     let message = if !path.starts_with('/') {
         "the path of a key file begins with `/`"
     } else if path.contains(char::is_control) {
         "the path has something in it that no path has"
     } else {
-        return ApiKeySource::File(path);
+        return Some(path);
     };
-    report.error(file.position, message, "`key_file: /run/secrets/provider`");
-    ApiKeySource::None
+    report.error(file.position, message, example);
+    None
 }
