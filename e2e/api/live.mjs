@@ -1,6 +1,6 @@
 // Talks to the server at the first argument over both wires and checks every frame and every body
 // against the schemas of the folder in the second: each further argument is a message. Approves
-// what a turn asks for. A message after `cut:<event type>:` starts a turn that is cancelled once it has
+// what a turn asks for, and looks at how the server closes connections. A message after `cut:<event type>:` starts a turn that is cancelled once it has
 // sent such an event: over the session wire by a client that attaches in the middle of its work, over
 // the chat wire after its stream was cut and resumed. Prints how many frames of each type there were,
 // and the lists of open work that snapshots had.
@@ -65,6 +65,15 @@ class Watched {
     checkBody('SessionAttached', attached)
     this.socket = new WebSocket(attached.ws_url)
     this.socket.on('message', (data) => this.take(JSON.parse(data)))
+    this.closed = new Promise((resolve) => {
+      this.socket.on('close', (code, text) => {
+        resolve()
+        // This client went away by itself.
+        if (code === 1006) return
+        const reason = JSON.parse(text.toString())
+        check('wires/session-close.json', { code, reason }, `close ${reason.code}`)
+      })
+    })
     await new Promise((resolve, reject) => {
       this.socket.on('open', resolve)
       this.socket.on('error', reject)
@@ -164,7 +173,11 @@ async function overSession() {
   const error = refused.reply('subscribe_error')
   await refused.open(id, { type: 'subscribe', since: 'evt_00090000000001' })
   await error
-  for (const one of [watched, late, refused]) one.socket.terminate()
+  refused.socket.send('no JSON')
+  late.socket.send(Buffer.from('{}'), { binary: true })
+  await Promise.all([refused.closed, late.closed])
+  await fetch(`${url}/sessions/${id}`, { method: 'DELETE' })
+  await watched.closed
 }
 
 /** A second client attaches while a turn works, and cancels it; a third takes up where it stood. */

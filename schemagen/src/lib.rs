@@ -1,5 +1,5 @@
-//! Generates the committed JSON Schemas and the OpenAPI document from the types and the table of
-//! operations.
+//! Generates the committed JSON Schemas, the OpenAPI and the AsyncAPI document from the types and the
+//! table of operations.
 //!
 //! A crate of its own because the generators exist only with the feature `schema`: neither the
 //! server nor the test command (`xtask`) has to be compiled with it.
@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use turnwire_wire::pc3::{self, WireVersion};
-use turnwire_wire::{openapi, session};
+use turnwire_wire::{asyncapi, openapi, session};
 
 /// Each schema file by its path from the root of the repository, with its content.
 pub fn files() -> Vec<(String, Value)> {
@@ -20,11 +20,13 @@ pub fn files() -> Vec<(String, Value)> {
         ("event", turnwire_event::schema::event()),
         ("message", turnwire_event::schema::message()),
         ("openapi", openapi),
+        ("asyncapi", asyncapi::generate()),
     ];
     let of_wires = of_wires.map(|(name, schema)| (format!("schema/{name}.json"), schema));
     let session = [
         ("session-client", session::schema::client_frame()),
         ("session-server", session::schema::server_frame()),
+        ("session-close", session::schema::close()),
     ];
     let session = session.map(|(name, frame)| (format!("schema/wires/{name}.json"), frame));
     let chat = WireVersion::ALL.map(|version| {

@@ -1,18 +1,26 @@
-//! `/openapi.json`: the document of the API with the limits of this server, made once.
+//! `/openapi.json`: the document of the API with the limits of this server, made once, and
+//! `/asyncapi.json`, the document of the streams.
 
 use axum::Router;
 use axum::http::header;
 use axum::routing::get;
 use bytes::Bytes;
+use turnwire_wire::asyncapi;
 use turnwire_wire::openapi::{DocumentLimits, document};
 
 use crate::config::ServerConfig;
 
-/// The route of the document, for any state.
+/// The routes of the documents, for any state.
 pub fn router<S: Clone + Send + Sync + 'static>(config: &ServerConfig) -> Router<S> {
     let text = Bytes::from(document(limits(config)).to_string());
-    let kind = [(header::CONTENT_TYPE, "application/json")];
-    Router::new().route("/openapi.json", get(async move || (kind, text)))
+    let streams = Bytes::from_static(asyncapi::DOCUMENT.as_bytes());
+    let route = |text: Bytes| {
+        let kind = [(header::CONTENT_TYPE, "application/json")];
+        get(async move || (kind, text))
+    };
+    Router::new()
+        .route("/openapi.json", route(text))
+        .route("/asyncapi.json", route(streams))
 }
 
 fn limits(config: &ServerConfig) -> DocumentLimits {

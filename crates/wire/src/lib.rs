@@ -14,3 +14,4 @@ mod frame_schema;
 pub mod session;
 pub mod pc3;
 pub mod openapi;
+pub mod asyncapi;

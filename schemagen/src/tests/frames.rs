@@ -9,8 +9,8 @@ use turnwire_event::code::TurnState;
 use turnwire_event::{Epoch, Position, Seq, SessionId, TurnId, Ulid};
 use turnwire_wire::pc3::{FrameKind, WireVersion};
 use turnwire_wire::session::{
-    CancelAck, CancelError, CancelErrorCode, ClientFrame, SubscribeError, write_cancel_ack,
-    write_cancel_error, write_ping, write_pong, write_subscribe_error,
+    CancelAck, CancelError, CancelErrorCode, ClientFrame, SessionCloseReason, SubscribeError,
+    write_cancel_ack, write_cancel_error, write_ping, write_pong, write_subscribe_error,
 };
 
 use super::{read_json, refusal, validator};
@@ -197,4 +197,93 @@ fn parser_and_schema_agree_on_frames_of_clients() {
         assert!(ClientFrame::parse(&bad.to_string()).is_err(), "{bad}");
     }
     assert!(!judge.is_valid(&json!({ "type": "shout" })));
+}
+
+#[test]
+fn closes_of_the_server_satisfy_their_schema() {
+    let judge = validator(&read_json("schema/wires/session-close.json"));
+    for close in SessionCloseReason::ALL {
+        let reason: Value = serde_json::from_str(&close.reason_json()).expect("a reason is JSON");
+        let whole = json!({ "code": close.code(), "reason": reason });
+        assert_eq!(refusal(&judge, &whole), None);
+        let mut other = whole.clone();
+        other["code"] = json!(4_000);
+        assert!(!judge.is_valid(&other), "{other}");
+        let mut other = whole;
+        other["reason"]["code"] = json!("unheard_of");
+        assert!(!judge.is_valid(&other), "{other}");
+    }
+}
+
+/// The ways in which a frame is no frame any more, each with its name.
+fn mutilated(frame: &Value, schema: &Value, tag: &str) -> Vec<(String, Value)> {
+    let kind = frame[tag].as_str().expect("a type");
+    let frames = schema["oneOf"].as_array().expect("frames").iter();
+    let mut definitions = frames.map(|frame| {
+        let pointer = frame["$ref"].as_str().expect("a reference");
+        let definition = schema.pointer(pointer.trim_start_matches('#'));
+        definition.expect("a frame")
+    });
+    let is_of_kind = |definition: &&Value| definition["properties"][tag]["const"] == kind;
+    let definition = definitions.find(is_of_kind).expect("a known type");
+    let mut out = Vec::new();
+    let mut unknown = frame.clone();
+    unknown[tag] = json!("unheard_of");
+    out.push(("an unknown type".to_owned(), unknown));
+    for name in definition["required"].as_array().into_iter().flatten() {
+        let name = name.as_str().expect("a name");
+        let mut without = frame.clone();
+        without
+            .as_object_mut()
+            .expect("an object")
+            .shift_remove(name);
+        out.push((format!("without {name}"), without));
+    }
+    for (name, member) in definition["properties"].as_object().into_iter().flatten() {
+        let is_anything = member.as_object().is_none_or(|schema| {
+            let judges = ["type", "$ref", "anyOf", "oneOf", "allOf", "const", "enum"];
+            !judges.iter().any(|keyword| schema.contains_key(*keyword))
+        });
+        if frame.get(name).is_some() && !is_anything {
+            let mut other = frame.clone();
+            // No member of a frame is a list of nulls.
+            other[name] = json!([null]);
+            out.push((format!("{name} of another kind"), other));
+        }
+    }
+    out
+}
+
+#[test]
+fn mutilated_golden_frames_are_refused() {
+    let mut refused = 0;
+    let mut check = |frame: &Value, schema: &Value, judge: &jsonschema::Validator, tag: &str| {
+        assert_eq!(refusal(judge, frame), None, "{frame}");
+        for (how, broken) in mutilated(frame, schema, tag) {
+            assert!(!judge.is_valid(&broken), "{how}: {broken}");
+            refused += 1;
+        }
+    };
+    for version in WireVersion::ALL {
+        let schema = read_json(&format!("schema/wires/pc3-{version}.json"));
+        let judge = validator(&schema);
+        for stream in golden(&format!("pc3-{version}.txt")) {
+            let data = stream
+                .lines()
+                .filter_map(|line| line.strip_prefix("data: "));
+            for frame in data.filter(|data| *data != "[DONE]") {
+                let frame = serde_json::from_str(frame).expect("a frame is JSON");
+                check(&frame, &schema, &judge, "event_type");
+            }
+        }
+    }
+    let schema = read_json("schema/wires/session-server.json");
+    let judge = validator(&schema);
+    for frames in golden("session.jsonl") {
+        for frame in frames.lines() {
+            let frame = serde_json::from_str(frame).expect("a frame is JSON");
+            check(&frame, &schema, &judge, "type");
+        }
+    }
+    assert!(refused > 10_000, "{refused}");
 }

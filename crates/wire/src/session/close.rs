@@ -14,6 +14,17 @@ pub enum ReconnectAdvice {
     Never,
 }
 
+impl ReconnectAdvice {
+    /// The advice in documents for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resume => "resume",
+            Self::FixFirst => "fix_first",
+            Self::Never => "never",
+        }
+    }
+}
+
 /// The largest number of bytes of the reason in a close frame (RFC 6455, section 5.5).
 pub const REASON_BYTES_MAX: usize = 123;
 

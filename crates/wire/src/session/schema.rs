@@ -6,6 +6,7 @@ use turnwire_event::body::turn::CANCEL_REASON_CHARS_MAX;
 use turnwire_event::{EventType, FilterSpec, Position, TypeSet, schema};
 
 use super::cancel::{CancelAck, CancelError};
+use super::close::{ReconnectAdvice, SessionCloseReason};
 use super::renew::{RenewAck, RenewError};
 use super::server::{SnapshotFrame, SubscribeAck};
 use super::subscribe::{SINCE_SESSIONS_MAX, SubscribeError};
@@ -94,6 +95,40 @@ pub fn client_frame() -> Value {
         "SessionClientFrame",
         "A frame of the session wire from a client.",
     )
+}
+
+/// The schema of the end of a connection: the close code with the reason, parsed.
+pub fn close() -> Value {
+    let reasons = SessionCloseReason::ALL.iter().map(|reason| {
+        let advice = match reason.reconnect() {
+            ReconnectAdvice::Resume => "Reconnect with the last id.",
+            ReconnectAdvice::FixFirst => "Mend the frames before you reconnect.",
+            ReconnectAdvice::Never => "Do not reconnect.",
+        };
+        json!({
+            "description": advice,
+            "type": "object",
+            "required": ["code", "reason"],
+            "properties": {
+                "code": { "type": "integer", "const": reason.code() },
+                "reason": {
+                    "type": "object",
+                    "required": ["code", "message"],
+                    "properties": {
+                        "code": { "type": "string", "const": reason.name() },
+                        "message": { "type": "string", "const": reason.message() },
+                    },
+                },
+            },
+        })
+    });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "SessionClose",
+        "description": "The end of a connection of the session wire by the server: the close code, and the \
+                        reason of the close frame, which is JSON.",
+        "oneOf": reasons.collect::<Vec<_>>(),
+    })
 }
 
 /// The schema of an event, whose types are added to the definitions.

@@ -54,6 +54,72 @@ fn linter_finds_nothing_in_the_document() {
     assert!(!lint(&broken).0);
 }
 
+/// Judges an AsyncAPI document: the counts of its parts, or what is wrong.
+fn judge_streams(document: &Value) -> Result<Value, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("asyncapi.json");
+    std::fs::write(&file, document.to_string()).expect("a file");
+    let done = Command::new("node")
+        .arg("asyncapi.mjs")
+        .arg(&file)
+        .current_dir(environment::javascript("api"))
+        .output()
+        .expect("node starts");
+    match done.status.success() {
+        true => Ok(serde_json::from_slice(&done.stdout).expect("counts")),
+        false => Err(text(&done)),
+    }
+}
+
+#[tokio::test]
+async fn served_document_of_the_streams_is_valid_asyncapi() {
+    let server = TestServer::start(ServerOptions::demo()).await;
+    let answer = server.api().get("/asyncapi.json").await.expect("an answer");
+    assert_eq!(answer.status, 200);
+    let document = answer.json();
+    let committed = std::fs::read(environment::root().join("schema/asyncapi.json"));
+    let committed: Value = serde_json::from_slice(&committed.expect("a file")).expect("JSON");
+    assert_eq!(document, committed);
+    let counts = judge_streams(&document).expect("a valid document");
+    assert_eq!(
+        (&counts["channels"], &counts["operations"]),
+        (&json!(5), &json!(6))
+    );
+    assert!(counts["messages"].as_u64() >= Some(45), "{counts}");
+    // The judge says no.
+    type Breakage = fn(&mut Value);
+    let breakages: [(Breakage, &str); 4] = [
+        (
+            |document| document["asyncapi"] = json!("2.6.0"),
+            "/asyncapi",
+        ),
+        (
+            |document| document["operations"]["sendSessionFrame"]["action"] = json!("publish"),
+            "/operations/sendSessionFrame/action",
+        ),
+        (
+            |document| {
+                document["components"]["schemas"]["SessionServer.Event"] =
+                    json!({ "$ref": "#/nowhere" })
+            },
+            "#/nowhere leads nowhere",
+        ),
+        (
+            |document| {
+                document["operations"]["sendChat05Frame"]["channel"]["$ref"] =
+                    json!("#/channels/chat04")
+            },
+            "is of another channel",
+        ),
+    ];
+    for (break_it, expected) in breakages {
+        let mut broken = document.clone();
+        break_it(&mut broken);
+        let refused = judge_streams(&broken).expect_err("a broken document");
+        assert!(refused.contains(expected), "{expected}: {refused}");
+    }
+}
+
 #[test]
 fn strict_validator_compiles_every_schema() {
     let counts = node(&["strict.mjs", &schemas()]);
@@ -91,6 +157,9 @@ async fn frames_of_components_and_data_satisfy_their_schemas() {
         "server subscribe_error",
         "server snapshot",
         "server pong",
+        "close non_json",
+        "close binary",
+        "close session_deleted",
     ] {
         assert!(counts[seen].is_u64(), "{seen}: {counts}");
     }

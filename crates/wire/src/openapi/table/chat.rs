@@ -119,8 +119,8 @@ fn blocks(_: &mut DocumentSchemas) -> Value {
         "type": "string",
         "description": "Server-sent events. Each block has the lines `id`, `event` (the type of the frame) and `data` \
                         (the frame as one line of JSON), and ends with an empty line; after the last frame comes \
-                        `data: [DONE]`. A `retry` line and comments may stand between blocks. The frames of each \
-                        version have a JSON Schema in the repository, schema/wires/pc3-0.5.json and \
-                        schema/wires/pc3-0.4.json; docs/wires/pc3.md describes the wire.",
+                        `data: [DONE]`. A `retry` line and comments may stand between blocks. `/asyncapi.json` \
+                        has the schema of each frame; in the repository they are schema/wires/pc3-0.5.json and \
+                        schema/wires/pc3-0.4.json, and docs/wires/pc3.md describes the wire.",
     })
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document, registered statuses, usage, problem pages, the live page, and health checks.
+//! The OpenAPI and the AsyncAPI document, registered statuses, usage, problem pages, the live page, and health checks.
 
 use serde_json::json;
 use turnwire_event::UtcDay;
@@ -100,6 +100,20 @@ pub(super) fn operations() -> OperationTag {
                         "openapi": { "type": "string" },
                         "info": { "type": "object" },
                         "paths": { "type": "object" },
+                    },
+                }),
+            )),
+        public("/asyncapi.json", "readAsyncApi", "The document of the streams")
+            .about("The frames of the session wire and of the chat wire, as AsyncAPI 3.0.")
+            .response(SuccessResponse::new(200, "The document.").content(
+                JSON,
+                |_| json!({
+                    "type": "object",
+                    "required": ["asyncapi", "info", "channels"],
+                    "properties": {
+                        "asyncapi": { "type": "string" },
+                        "info": { "type": "object" },
+                        "channels": { "type": "object" },
                     },
                 }),
             )),

@@ -81,8 +81,8 @@ pub(super) fn tag() -> OperationTag {
             .json::<WorkerList>(200, "A page of workers.")
             .fails(SESSION_READ),
         handshake(get("/sessions/{id}/stream", "streamSession", "Follow a session over a WebSocket").session())
-            .about("Both sides send JSON text frames. In the repository schema/wires/session-client.json is the \
-                 JSON Schema of the frames of clients, schema/wires/session-server.json that of the server's; \
+            .about("Both sides send JSON text frames. `/asyncapi.json` has the schema of each; in the repository they \
+                 are schema/wires/session-client.json and schema/wires/session-server.json, and \
                  docs/wires/session.md describes them and the close codes.")
             .identity(RequestIdentity::Counted)
             .scopes(&[])
