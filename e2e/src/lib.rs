@@ -23,5 +23,6 @@ pub mod stops;
 pub mod chat_cuts;
 pub mod both_wires;
 pub mod fairness;
+pub mod api_cases;
 
 pub use turnwire_testkit::data_service;

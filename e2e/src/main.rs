@@ -1,4 +1,4 @@
-//! Campaigns of any length: `kills N`, `cuts N`, `stops N`, `workers N`, `fairness N`; `cargo xtask
+//! Campaigns of any length: `kills N`, `cuts N`, `stops N`, `workers N`, `api N`, `fairness N`; `cargo xtask
 //! campaign` runs them. They run in rounds, each on a new server and checked by itself, so that memory stays
 //! bounded and the rounds after a violation still run. The seed of each round is printed before it begins,
 //! and `TURNWIRE_SEED` repeats a campaign.
@@ -7,18 +7,23 @@ use std::fmt::Debug;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use turnwire_e2e::api_cases::{self, Caller, CasePlan};
 use turnwire_e2e::fairness::campaign::FairnessOptions;
 use turnwire_e2e::stops::campaign;
 use turnwire_e2e::{both_wires, cancels, chat_cuts, cuts, kills, worker_cuts};
 use turnwire_testkit::rng::SeededRng;
 
 const USAGE: &str = "\
-usage: turnwire-e2e kills|cuts|stops|workers|fairness N
+usage: turnwire-e2e kills|cuts|stops|workers|api|fairness N
   kills    SIGKILL of the server under load, on the session wire and on both wires
   cuts     connections cut at random bytes and resumed, on the session and the chat wire
   stops    turns cancelled at random moments, with tools of every kind among them
   workers  connections that carry worker sessions, cut and resumed
+  api      requests of schemathesis against the OpenAPI document, for strangers and for owners
   fairness latency of ten quiet owners beside a greedy one, in N rounds per resource";
+
+/// Requests for each operation and kind of generation in one run of a campaign of the API.
+const API_EXAMPLES: u32 = 25;
 
 /// The kind of campaign to run.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +32,7 @@ enum CampaignKind {
     Cuts,
     Stops,
     Workers,
+    Api,
 }
 
 impl CampaignKind {
@@ -36,6 +42,7 @@ impl CampaignKind {
             "cuts" => Some(Self::Cuts),
             "stops" => Some(Self::Stops),
             "workers" => Some(Self::Workers),
+            "api" => Some(Self::Api),
             _ => None,
         }
     }
@@ -46,6 +53,7 @@ impl CampaignKind {
             Self::Kills => 50,
             Self::Cuts => 5_000,
             Self::Stops | Self::Workers => 500,
+            Self::Api => 2_500,
         }
     }
 }
@@ -69,7 +77,24 @@ async fn round(kind: CampaignKind, number: usize, trials: usize, rng: SeededRng)
         }
         (CampaignKind::Stops, _) => show(cancels::run(trials, rng).await).values().sum(),
         (CampaignKind::Workers, _) => show(worker_cuts::run(trials, rng).await).0.cuts,
+        (CampaignKind::Api, _) => api_round(number, trials, rng).await,
     }
+}
+
+/// Makes at least `trials` requests, with as many of each kind as that takes.
+async fn api_round(number: usize, trials: usize, mut rng: SeededRng) -> usize {
+    let caller = match number % 2 {
+        0 => Caller::Strangers,
+        _ => Caller::Owner,
+    };
+    let mut made = 0;
+    while made < trials {
+        let plan = CasePlan::new(API_EXAMPLES, rng.fork().seed() >> 32);
+        let (_server, cases) = api_cases::run(caller, &plan).await;
+        println!("{caller:?}: {cases} requests, seed {}", plan.seed);
+        made += usize::try_from(cases).expect("requests are countable");
+    }
+    made
 }
 
 #[tokio::main]
@@ -149,7 +174,7 @@ fn verdict(name: &str, trials: usize, violations: usize) -> String {
 mod tests {
     use super::*;
 
-    const KINDS: [&str; 5] = ["kills", "cuts", "stops", "workers", "fairness"];
+    const KINDS: [&str; 6] = ["kills", "cuts", "stops", "workers", "api", "fairness"];
 
     #[test]
     fn campaigns_are_those_of_the_task() {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::step::{call, cargo};
 
 /// The names of all campaigns; the command of `e2e` has the same.
-const KINDS: [&str; 5] = ["kills", "cuts", "stops", "workers", "fairness"];
+const KINDS: [&str; 6] = ["kills", "cuts", "stops", "workers", "api", "fairness"];
 
 /// Rounds of the fairness campaign if no number is given: about five minutes.
 const FAIRNESS_ROUNDS: usize = 3;
@@ -98,13 +98,13 @@ mod tests {
             error.to_string()
         };
         let usage =
-            "usage: cargo xtask campaign kills|cuts|stops|workers|fairness N [--binary FILE]";
+            "usage: cargo xtask campaign kills|cuts|stops|workers|api|fairness N [--binary FILE]";
         assert_eq!(refused(""), usage);
         assert_eq!(refused("kills"), usage);
         assert_eq!(refused("kills 1 2"), usage);
         assert_eq!(
             refused("fires 1"),
-            "no such campaign: fires; there are kills, cuts, stops, workers, fairness"
+            "no such campaign: fires; there are kills, cuts, stops, workers, api, fairness"
         );
         for count in ["0", "many", "-1"] {
             let error = refused(&format!("cuts {count}"));

@@ -12,7 +12,7 @@ cargo xtask schema            write schema/*.json from the types
 cargo xtask trace             write docs/requirements.md; fails on a requirement without an answer
 cargo xtask test [NAME]       install test dependencies, then format check, lints and all tests,
                               or those whose name contains NAME
-cargo xtask campaign KIND N   N trials of kills, cuts, stops or workers, or N rounds of fairness;
+cargo xtask campaign KIND N   N trials of kills, cuts, stops, workers or api, or N rounds of fairness;
                               --binary FILE tests another server
 cargo xtask fuzz [TARGET] [--seconds N]
                               run the fuzz targets with libFuzzer, each for N seconds (default 60)
