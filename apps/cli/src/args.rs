@@ -13,11 +13,13 @@ mod chat;
 mod usage;
 mod maintenance;
 mod token;
+mod export;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use chat::{
     ChatArgs, CompletionsArgs, ManArgs, ReplayArgs, ReplayWire, SessionChoice, TurnName,
 };
+pub(crate) use export::{ExportArgs, VerifyArgs, VerifyTarget};
 pub(crate) use maintenance::{CompactArgs, ConfirmArgs, RetentionArgs, RetentionCommand};
 pub(crate) use pack::{CheckArgs, InitArgs};
 pub(crate) use regression::{RecordArgs, RerunArgs};
@@ -58,9 +60,11 @@ pub(crate) enum CliCommand {
     Tail(TailArgs),
     /// Print the bytes that a client of a wire receives.
     Replay(ReplayArgs),
-    /// Check a session's log: contiguity, terminals, pairs, hashes.
+    /// Check a session's log, or an exported file: contiguity, terminals, pairs, hashes.
     #[command(after_help = VERIFY)]
-    Verify(SourceArgs),
+    Verify(VerifyArgs),
+    /// Write a session into one file that verify checks.
+    Export(ExportArgs),
     /// Show token usage and cost, by day and model.
     Usage(UsageArgs),
     /// Write a script and a regression case from a stored session.
@@ -122,7 +126,8 @@ Exits with 0 if no violation was found, 1 if one was found, 2 if the check could
 
 Examples:
   turnwire verify sess_01J…                      ask the running server
-  turnwire verify sess_01J… --data ~/.turnwire   read the data folder";
+  turnwire verify sess_01J… --data ~/.turnwire   read the data folder
+  turnwire verify case-42.jsonl                  check the file of turnwire export";
 
 /// Show every effective setting and its origin.
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 pub(crate) mod tail;
 pub(crate) mod chat;
 pub(crate) mod verify;
+pub(crate) mod export;
 pub(crate) mod pack;
 pub(crate) mod settings;
 pub(crate) mod maintenance;

@@ -2,5 +2,6 @@
 //! but the types.
 
 pub(crate) mod turn_verifier;
+pub(crate) mod stored_contents;
 pub(crate) mod stored_rows;
 pub(crate) mod session_log;

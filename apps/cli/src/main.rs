@@ -5,6 +5,8 @@
 
 mod terminal;
 mod log_check;
+mod new_file;
+mod session_file;
 mod session_source;
 mod args;
 mod connect;
@@ -19,7 +21,7 @@ use turnwire_tool::guard;
 
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
 use crate::command::{
-    approve, chat, maintenance, manual, pack, record, replay, rerun, serve, settings, tail, token,
+    approve, chat, export, maintenance, manual, pack, record, replay, rerun, serve, settings, tail, token,
     usage, verify,
 };
 
@@ -47,7 +49,8 @@ fn run(command: CliCommand) -> Result<ExitCode> {
         CliCommand::Serve(args) => serve::run(&args)?,
         CliCommand::Relay(args) => serve::relay(&args)?,
         CliCommand::Tail(args) => block_on(tail::run(&args))?,
-        CliCommand::Verify(args) => return block_on(verify::run(&args)),
+        CliCommand::Verify(args) => return block_on(verify::run(args)),
+        CliCommand::Export(args) => block_on(export::run(&args))?,
         CliCommand::Usage(args) => block_on(usage::run(&args))?,
         CliCommand::Approve(args) => block_on(approve::run(&args))?,
         CliCommand::Chat(args) => return block_on(chat::run(&args)),

@@ -3,6 +3,8 @@
 //! Both give the same pages of the same bytes. The folder is opened read-only, with or without a
 //! running server.
 
+pub(crate) mod rows;
+
 use std::collections::VecDeque;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -91,6 +93,15 @@ impl SessionSource {
             next: list.next,
             damaged: None,
         })
+    }
+
+    /// The number up to which the events of a session without events are trimmed; a server does not
+    /// tell, and has trimmed none that anybody asks for.
+    pub(crate) fn low(&self, session: SessionId) -> Result<u64> {
+        match self {
+            Self::Server(_) => Ok(0),
+            Self::Folder(store) => Ok(tail(store, session)?.low.0),
+        }
     }
 
     /// The finished messages of the session, oldest first; with `turn`, only those of the turn,
@@ -194,10 +205,10 @@ pub(crate) fn folder_page(
 }
 
 /// Parses a [`ChainHash`] of 64 hexadecimal digits.
-fn parse_hash(text: &str) -> Result<ChainHash> {
+pub(crate) fn parse_hash(text: &str) -> Result<ChainHash> {
     let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
     let hash = bytes.and_then(|bytes| bytes.try_into().ok());
     let hash = hash.map(ChainHash);
-    hash.with_context(|| format!("the server sent an invalid hash: {text:?}"))
+    hash.with_context(|| format!("an invalid hash: {text:?}"))
 }

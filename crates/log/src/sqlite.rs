@@ -42,7 +42,7 @@ pub use crate::sqlite::wal::gauge::WAL_BYTES_MAX;
 use crate::sqlite::wal::gauge::WalGauge;
 use crate::sqlite::write::WriteHalf;
 
-pub use audit::EventColumns;
+pub use audit::{EventColumns, ScopedMessage};
 
 /// The failures that a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

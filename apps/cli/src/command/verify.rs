@@ -1,19 +1,24 @@
-//! `turnwire verify`: reads a whole log, checks it, and reports counts or violations.
+//! `turnwire verify`: reads a whole log, or the file of an export, checks it, and reports counts or
+//! violations.
 
+mod file;
+
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
-use turnwire_event::{Message, Position, Role, Seq, SessionId};
+use turnwire_event::{Position, Role, Seq, SessionId};
 use turnwire_log::sqlite::SqliteStore;
 use turnwire_log::{
     CallRecords as _, LogTail, MessageRecords as _, MessageView, PageBounds, ReadError, RowPage,
     TurnRecords as _,
 };
 
-use crate::args::SourceArgs;
+use crate::args::{SourceArgs, VerifyArgs, VerifyTarget};
 use crate::connect;
 use crate::log_check::session_log::{LogVerdict, LogVerifier};
+use crate::log_check::stored_contents::StoredContents;
 use crate::log_check::stored_rows::{RowVerifier, SessionRows};
 use crate::session_source::{self, SessionSource, SourcePage};
 use crate::terminal::color::{ColorMode, TextTone};
@@ -21,7 +26,48 @@ use crate::terminal::output::print;
 use crate::terminal::wording::counted;
 
 /// Checks a session with [`LogVerifier`]; the exit code is 1 if a violation was found.
-pub(crate) async fn run(args: &SourceArgs) -> Result<ExitCode> {
+pub(crate) async fn run(args: VerifyArgs) -> Result<ExitCode> {
+    match args.target.clone() {
+        VerifyTarget::Session(session) => run_session(&args.source(session)).await,
+        VerifyTarget::File(path) => run_file(&args, &path),
+    }
+}
+
+/// Checks the file of an export; the exit code is 1 if it is refused.
+fn run_file(args: &VerifyArgs, path: &Path) -> Result<ExitCode> {
+    ensure!(
+        args.data().is_none(),
+        "{} is a file: it is checked by itself, without --data",
+        path.display()
+    );
+    let checked = file::verify(path).with_context(|| format!("reading {}", path.display()))?;
+    let verdict = &checked.verdict;
+    print(&match args.json {
+        true => {
+            let mut report = as_json(checked.session, verdict);
+            report["file_sha256"] = checked.sha256.clone().into();
+            format!("{report:#}\n")
+        }
+        false => {
+            let mut text = as_text(verdict, ColorMode::of_stdout());
+            if let Some(sha256) = checked
+                .sha256
+                .as_ref()
+                .filter(|_| verdict.violation_count == 0)
+            {
+                let tick = ColorMode::of_stdout().tint(TextTone::Good, "✓");
+                text.push_str(&format!(
+                    "{tick} file of {} has SHA-256 {sha256}\n",
+                    checked.name()
+                ));
+            }
+            text
+        }
+    });
+    Ok(ExitCode::from(u8::from(verdict.violation_count > 0)))
+}
+
+async fn run_session(args: &SourceArgs) -> Result<ExitCode> {
     let verdict = verify(args).await.with_context(|| connect::context(args))?;
     print(&match args.json {
         true => format!("{:#}\n", as_json(args.session, &verdict)),
@@ -40,7 +86,8 @@ async fn verify(args: &SourceArgs) -> Result<LogVerdict> {
     let mut page = source.events(session, None).await?;
     // Read after the first page, so that the contents of its events are stored.
     let messages = source.messages(session, None).await?;
-    let mut verifier = LogVerifier::new(session, page.previous, messages);
+    let contents: StoredContents = messages.into_iter().collect();
+    let mut verifier = LogVerifier::new(session, page.previous, contents);
     let mut folder = folder;
     loop {
         if let Some(folder) = &mut folder {
@@ -83,7 +130,7 @@ impl<'a> FolderCheck<'a> {
                 |before| store.tool_calls(session, before, ROWS),
                 |row| row.tool_use_id,
             )?,
-            messages: user_messages(store, session)?,
+            messages: user_messages(store, session)?.into(),
             last_reference: store.last_reference(session)?,
         };
         Ok(Self {
@@ -155,14 +202,16 @@ const ROWS: PageBounds = PageBounds {
 };
 
 /// All rows of a list that is read in pages, newest first.
-fn all_pages<T, K>(
+fn all_pages<T, K, U: From<T>>(
     mut read: impl FnMut(Option<K>) -> Result<RowPage<T>, ReadError>,
     key: impl Fn(&T) -> K,
-) -> Result<Vec<T>> {
-    let mut rows: Vec<T> = Vec::new();
+) -> Result<Vec<U>> {
+    let mut rows = Vec::new();
+    let mut before = None;
     loop {
-        let page = read(rows.last().map(&key))?;
-        rows.extend(page.rows);
+        let page = read(before)?;
+        before = page.rows.last().map(&key);
+        rows.extend(page.rows.into_iter().map(U::from));
         if !page.has_more {
             return Ok(rows);
         }
@@ -170,17 +219,18 @@ fn all_pages<T, K>(
 }
 
 /// The messages of users, in whatever place they are.
-fn user_messages(store: &SqliteStore, session: SessionId) -> Result<Vec<Message>> {
+fn user_messages(store: &SqliteStore, session: SessionId) -> Result<StoredContents> {
     // A message beyond the end of the log is read too.
     let upto = Position::LAST;
     let view = MessageView::Orchestrator;
-    let mut messages: Vec<Message> = Vec::new();
+    let mut messages = StoredContents::default();
     let mut before = None;
     loop {
         let page = store.messages(session, view, upto, before, ROWS)?;
         before = page.rows.first().map(|message| message.id);
-        let users = page.rows.into_iter();
-        messages.extend(users.filter(|message| message.role == Role::User));
+        let users = page.rows.iter();
+        let users = users.filter(|message| message.role == Role::User);
+        users.for_each(|message| messages.add(message));
         if !page.has_more {
             return Ok(messages);
         }
@@ -191,9 +241,14 @@ fn as_text(verdict: &LogVerdict, color: ColorMode) -> String {
     if !verdict.violations.is_empty() {
         let cross = color.tint(TextTone::Bad, "✗");
         let violations = verdict.violations.iter();
-        return violations
+        let mut text: String = violations
             .map(|violation| format!("{cross} {}: {}\n", violation.event, violation.description))
             .collect();
+        let more = verdict.violation_count - verdict.violations.len() as u64;
+        if more > 0 {
+            text.push_str(&format!("and {more} more\n"));
+        }
+        return text;
     }
     let last = verdict.last.map_or(0, |last| last.seq.0);
     let (ended, open) = verdict.turns;
@@ -230,6 +285,7 @@ fn as_json(session: SessionId, verdict: &LogVerdict) -> serde_json::Value {
         "contents_missing": verdict.contents.1,
         "hash": hex(verdict),
         "violations": verdict.violations,
+        "violation_count": verdict.violation_count,
     })
 }
 
@@ -252,6 +308,7 @@ mod tests {
             tools: 1,
             contents: (24, 0),
             hash: ChainHash([0xab; 32]),
+            violation_count: violations.len() as u64,
             violations,
         }
     }

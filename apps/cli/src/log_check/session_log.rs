@@ -3,18 +3,15 @@
 //! In: the events in order, each with its stored hash, and the stored messages. Out: a
 //! [`LogVerdict`] with counts and every violation, each with its event. Pure.
 
-use std::collections::HashMap;
 use std::fmt::Display;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use turnwire_event::content::{content_json, sha256_hex};
-use turnwire_event::{
-    Body, ContentBlock, Epoch, Event, Message, MessageId, MessageStatus, Position, Seq, SessionId,
-    Timestamp, ToolUseId, TurnId,
-};
+use turnwire_event::{Body, Epoch, Event, Position, Seq, SessionId, Timestamp, TurnId};
 use turnwire_log::chain::ChainHash;
 
+use crate::log_check::stored_contents::StoredContents;
 use crate::log_check::turn_verifier::TurnVerifier;
 
 /// A broken rule of the log, from a [`LogVerifier`].
@@ -37,8 +34,7 @@ pub(crate) struct LogVerifier {
     /// The time of the last event.
     time: Option<Timestamp>,
     turns: TurnVerifier,
-    messages: HashMap<MessageId, Message>,
-    result_hashes: HashMap<ToolUseId, String>,
+    contents: Arc<StoredContents>,
     verdict: LogVerdict,
 }
 
@@ -56,8 +52,13 @@ pub(crate) struct LogVerdict {
     pub(crate) contents: (u64, u64),
     /// The chain's hash at the last event.
     pub(crate) hash: ChainHash,
+    /// The first [`VIOLATIONS_MAX`] violations.
     pub(crate) violations: Vec<LogViolation>,
+    pub(crate) violation_count: u64,
 }
+
+/// Violations that are kept: a log that breaks a rule a thousand times is not mended one by one.
+const VIOLATIONS_MAX: usize = 1_000;
 
 #[derive(Deserialize)]
 struct EventHead {
@@ -70,18 +71,18 @@ struct EventHead {
 
 impl LogVerifier {
     /// A verifier of `session`, whose log begins after the hash `previous`.
-    pub(crate) fn new(session: SessionId, previous: ChainHash, messages: Vec<Message>) -> Self {
-        let is_complete = |message: &Message| message.status != MessageStatus::InProgress;
-        let complete = messages.into_iter().filter(is_complete);
-        let messages: HashMap<_, _> = complete.map(|message| (message.id, message)).collect();
+    pub(crate) fn new(
+        session: SessionId,
+        previous: ChainHash,
+        contents: impl Into<Arc<StoredContents>>,
+    ) -> Self {
         Self {
             session,
             first: None,
             epoch_ends: Vec::new(),
             time: None,
             turns: TurnVerifier::default(),
-            result_hashes: messages.values().flat_map(result_hashes).collect(),
-            messages,
+            contents: contents.into(),
             verdict: LogVerdict {
                 first: 0,
                 last: None,
@@ -90,6 +91,7 @@ impl LogVerifier {
                 contents: (0, 0),
                 hash: previous,
                 violations: Vec::new(),
+                violation_count: 0,
             },
         }
     }
@@ -166,18 +168,18 @@ impl LogVerifier {
     fn check_content(&mut self, id: Position, body: &Body) {
         let (content, promised, stored) = match body {
             Body::LlmCallCompleted(call) => {
-                let stored = self.message_hash(call.message_id);
+                let stored = self.contents.message(call.message_id);
                 ("message", Some(&call.content_sha256), stored)
             }
             Body::LlmCallFailed(call) => {
                 let Some(message) = call.message_id else {
                     return;
                 };
-                let stored = self.message_hash(message);
+                let stored = self.contents.message(message);
                 ("message", call.content_sha256.as_ref(), stored)
             }
             Body::ToolCompleted(tool) => {
-                let stored = self.result_hashes.get(&tool.tool_use_id).cloned();
+                let stored = self.contents.result(tool.tool_use_id);
                 ("result", Some(&tool.result_sha256), stored)
             }
             _ => return,
@@ -187,22 +189,20 @@ impl LogVerifier {
         };
         match stored {
             None => self.verdict.contents.1 += 1,
-            Some(stored) if stored == *promised => self.verdict.contents.0 += 1,
+            Some(stored) if stored.is(promised) => self.verdict.contents.0 += 1,
             Some(_) => self.violate(id, format!("its stored {content} does not match its hash")),
         }
     }
 
-    fn message_hash(&self, id: MessageId) -> Option<String> {
-        let message = self.messages.get(&id)?;
-        Some(content_json(&message.content).1)
-    }
-
     /// Adds a violation that was found outside of the bytes.
     pub(crate) fn violate(&mut self, event: impl Display, description: impl Into<String>) {
-        self.verdict.violations.push(LogViolation {
-            event: event.to_string(),
-            description: description.into(),
-        });
+        self.verdict.violation_count += 1;
+        if self.verdict.violations.len() < VIOLATIONS_MAX {
+            self.verdict.violations.push(LogViolation {
+                event: event.to_string(),
+                description: description.into(),
+            });
+        }
     }
 
     /// The first event that was checked.
@@ -213,6 +213,11 @@ impl LogVerifier {
     /// The last event that was checked.
     pub(crate) fn last(&self) -> Option<Position> {
         self.verdict.last
+    }
+
+    /// The hash of the chain at the last event that was checked.
+    pub(crate) fn hash(&self) -> ChainHash {
+        self.verdict.hash
     }
 
     /// The last event of an epoch before `epoch`.
@@ -234,22 +239,6 @@ impl LogVerifier {
             ..self.verdict
         }
     }
-}
-
-/// The hash of each tool result in a message.
-fn result_hashes(message: &Message) -> Vec<(ToolUseId, String)> {
-    let hash = |block: &ContentBlock| match block {
-        ContentBlock::ToolResult {
-            tool_use_id,
-            content,
-            ..
-        } => {
-            let json = serde_json::to_string(content).ok()?;
-            Some((*tool_use_id, sha256_hex(json.as_bytes())))
-        }
-        _ => None,
-    };
-    message.content.iter().filter_map(hash).collect()
 }
 
 #[cfg(test)]

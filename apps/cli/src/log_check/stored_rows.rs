@@ -5,28 +5,86 @@
 //! compared with rows only if the rows were read after it was written. Pure.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
-use turnwire_event::code::TurnState;
+use turnwire_event::code::{TurnKind, TurnState};
 use turnwire_event::fold;
-use turnwire_event::row::{RowChange, ToolCallRow, TurnRow};
+use turnwire_event::row::{RowChange, TurnRow};
 use turnwire_event::{
-    Body, Event, Message, MessageId, Position, RenderDecision, Role, Seq, Timestamp, ToolUseId,
-    TurnId,
+    Body, Event, EventType, Position, RenderDecision, Role, Seq, Timestamp, ToolUseId, TurnId,
 };
 use turnwire_log::sqlite::EventColumns;
+use turnwire_wire::rest::tool_call::ToolCallRecord;
+use turnwire_wire::rest::turn::TurnInfo;
+
+use crate::log_check::stored_contents::{ContentHash, StoredContents};
 
 /// The rows of a session, read after the event `upto` was written.
 #[derive(Debug, Default)]
 pub(crate) struct SessionRows {
     pub(crate) upto: Seq,
-    pub(crate) turns: Vec<TurnRow>,
-    pub(crate) tools: Vec<ToolCallRow>,
-    pub(crate) messages: Vec<Message>,
+    pub(crate) turns: Vec<CheckedTurn>,
+    pub(crate) tools: Vec<ToolCallRecord>,
+    /// The messages of users.
+    pub(crate) messages: Arc<StoredContents>,
     /// The last event that a row refers to, and the row.
     pub(crate) last_reference: Option<(Position, String)>,
+}
+
+/// What is compared of the row of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CheckedTurn {
+    id: TurnId,
+    kind: TurnKind,
+    state: TurnState,
+    started: Position,
+    ended: Option<Position>,
+    ended_at: Option<Timestamp>,
+    terminal: Option<(EventType, Value)>,
+}
+
+impl From<TurnRow> for CheckedTurn {
+    fn from(row: TurnRow) -> Self {
+        Self {
+            id: row.id,
+            kind: row.kind,
+            state: row.state,
+            started: row.started,
+            ended: row.ended,
+            ended_at: row.ended_at,
+            terminal: row.terminal,
+        }
+    }
+}
+
+impl From<TurnInfo> for CheckedTurn {
+    fn from(turn: TurnInfo) -> Self {
+        let before = turn.position;
+        Self {
+            id: turn.turn_id,
+            kind: turn.kind,
+            state: turn.state,
+            started: Position::persisted(before.epoch, before.seq.next()),
+            ended: turn.terminal.as_ref().and_then(|terminal| terminal.id),
+            ended_at: turn.ended_at,
+            terminal: turn.terminal.map(|end| (end.kind, end.payload)),
+        }
+    }
+}
+
+impl CheckedTurn {
+    /// The last event that the row refers to; none while the turn waits in a queue.
+    pub(crate) fn last_reference(&self) -> Option<Position> {
+        let is_started = self.state != TurnState::Queued;
+        is_started.then(|| self.ended.unwrap_or(self.started))
+    }
+
+    pub(crate) fn id(&self) -> TurnId {
+        self.id
+    }
 }
 
 /// A difference: the event, and a description that completes a sentence about it.
@@ -36,9 +94,9 @@ type Difference = (Position, String);
 #[derive(Debug)]
 pub(crate) struct RowVerifier {
     upto: Seq,
-    turns: HashMap<TurnId, TurnRow>,
-    tools: HashMap<ToolUseId, ToolCallRow>,
-    messages: HashMap<MessageId, Message>,
+    turns: HashMap<TurnId, CheckedTurn>,
+    tools: HashMap<ToolUseId, ToolCallRecord>,
+    messages: Arc<StoredContents>,
     last_reference: Option<(Position, String)>,
     /// The events at which a turn started or ended.
     bounds: HashSet<Position>,
@@ -60,12 +118,11 @@ impl RowVerifier {
     pub(crate) fn new(rows: SessionRows) -> Self {
         let turns = rows.turns.into_iter().map(|row| (row.id, row));
         let tools = rows.tools.into_iter().map(|row| (row.tool_use_id, row));
-        let messages = rows.messages.into_iter().map(|row| (row.id, row));
         Self {
             upto: rows.upto,
             turns: turns.collect(),
             tools: tools.collect(),
-            messages: messages.collect(),
+            messages: rows.messages,
             last_reference: rows.last_reference,
             bounds: HashSet::new(),
         }
@@ -114,13 +171,13 @@ impl RowVerifier {
             if row.started != event.id || row.kind != started.kind {
                 differences.push(format!("the row of turn {turn_id} has another start"));
             }
-            let message = self.messages.get(&started.user_message_id);
+            let message = self.messages.get(started.user_message_id);
             match message {
                 None => differences.push("its user message is not stored".to_owned()),
                 Some(message)
                     if message.role != Role::User
-                        || message.turn_id != turn_id
-                        || message.content != started.input =>
+                        || message.turn != turn_id
+                        || message.content != ContentHash::of(&started.input) =>
                 {
                     differences.push("its stored user message is another one".to_owned());
                 }

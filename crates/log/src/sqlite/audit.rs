@@ -1,10 +1,25 @@
-//! Raw columns for `turnwire verify`, which compares them with the bytes of the events.
+//! Reads for operators: raw columns for `turnwire verify`, which compares them with the bytes of the
+//! events, and the messages of all scopes for `turnwire export`.
 
 use rusqlite::{OptionalExtension as _, params};
-use turnwire_event::{Position, Seq, SessionId};
+use turnwire_event::{Message, MessageId, Position, Seq, SessionId};
 
 use crate::error::ReadError;
+use crate::records::{PageBounds, RowPage};
 use crate::sqlite::SqliteStore;
+use crate::sqlite::column::{NEWEST, bounded, column_bytes, parsed};
+use crate::sqlite::table::message::read_message;
+
+/// A message of any scope, as [`SqliteStore::scoped_messages`] returns it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScopedMessage {
+    pub message: Message,
+    /// The position of its end.
+    pub completed: Position,
+    /// Who reads the message: empty for everybody, `+` clients only, `-` the orchestrator only, `*`
+    /// every sub-agent, otherwise the sub-agent with this id.
+    pub scope: String,
+}
 
 /// The columns beside the bytes of an event, as text: a column of the wrong type is readable too.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +60,36 @@ impl SqliteStore {
                 })
             })?;
             rows.collect::<rusqlite::Result<_>>()
+        })
+    }
+
+    /// Returns a page of the messages of a session, of every scope, newest first: those before the
+    /// message `before`, which completed at its position.
+    pub fn scoped_messages(
+        &self,
+        session: SessionId,
+        before: Option<(Position, MessageId)>,
+        bounds: PageBounds,
+    ) -> Result<RowPage<ScopedMessage>, ReadError> {
+        let sql = "SELECT m.id, s.id, m.turn, m.role, m.status, m.content, m.model, m.stop_reason, \
+             m.usage, m.created_at, m.metadata, NULL, m.completed, m.scope \
+             FROM message m JOIN session s ON s.sid = m.sid \
+             WHERE s.id = ?1 AND (m.completed, m.id) < (?2, ?3) \
+             ORDER BY m.completed DESC, m.id DESC LIMIT ?4";
+        let (completed, id) = match before {
+            Some((completed, id)) => (completed.to_string(), id.to_string()),
+            None => (NEWEST.to_owned(), String::new()),
+        };
+        let values = params![session.to_string(), completed, id, bounds.query_limit()];
+        self.readers.with(|c| {
+            bounded(c, sql, values, bounds, |row| {
+                let message = ScopedMessage {
+                    message: read_message(row)?,
+                    completed: parsed(row, 12)?,
+                    scope: row.get(13)?,
+                };
+                Ok((column_bytes(row)?, message))
+            })
         })
     }
 

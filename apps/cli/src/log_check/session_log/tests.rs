@@ -5,8 +5,11 @@ use turnwire_event::body::{llm, session, tool, turn};
 use turnwire_event::code::{
     CallPurpose, CancelCode, Phase, ToolErrorClass, ToolType, TurnKind, TurnStatus,
 };
-use turnwire_event::content::sha256_hex;
-use turnwire_event::{Actor, CallId, EpisodeId, Epoch, Role, StopReason, Sub, TokenUsage, Ulid};
+use turnwire_event::content::{content_json, sha256_hex};
+use turnwire_event::{
+    Actor, CallId, ContentBlock, EpisodeId, Epoch, Message, MessageId, MessageStatus, Role,
+    StopReason, Sub, TokenUsage, ToolUseId, Ulid,
+};
 
 const SESSION: SessionId = SessionId(Ulid(1));
 const TURN: TurnId = TurnId(Ulid(2));
@@ -187,7 +190,11 @@ fn messages() -> Vec<Message> {
 /// Checks a log as a store would give it, hashes made from its bytes.
 fn verify(events: &[Event]) -> LogVerdict {
     let mut link = ChainHash::seed(SESSION);
-    let mut verifier = LogVerifier::new(SESSION, link, messages());
+    let mut verifier = LogVerifier::new(
+        SESSION,
+        link,
+        messages().into_iter().collect::<StoredContents>(),
+    );
     for event in events {
         let bytes = Bytes::from(event.to_bytes());
         link = link.next(&bytes);
@@ -265,7 +272,11 @@ fn gap_and_foreign_event_are_violations() {
 fn changed_byte_is_one_violation_at_its_event() {
     let events = log(&sound());
     let mut link = ChainHash::seed(SESSION);
-    let mut verifier = LogVerifier::new(SESSION, link, messages());
+    let mut verifier = LogVerifier::new(
+        SESSION,
+        link,
+        messages().into_iter().collect::<StoredContents>(),
+    );
     for (at, event) in events.iter().enumerate() {
         let mut bytes = event.to_bytes();
         link = link.next(&bytes);
@@ -280,7 +291,7 @@ fn changed_byte_is_one_violation_at_its_event() {
         description: "does not match its hash".into(),
     };
     assert_eq!(verifier.finish().violations, [expected]);
-    let mut verifier = LogVerifier::new(SESSION, ChainHash([0; 32]), Vec::new());
+    let mut verifier = LogVerifier::new(SESSION, ChainHash([0; 32]), StoredContents::default());
     let bytes = Bytes::from(events[0].to_bytes());
     verifier.check(&bytes, ChainHash::seed(SESSION).next(&bytes));
     assert_eq!(
@@ -373,7 +384,8 @@ fn stored_contents_must_match_their_hashes() {
         found(&log(&events)),
         ["04 its stored message does not match its hash"]
     );
-    let mut verifier = LogVerifier::new(SESSION, ChainHash::seed(SESSION), Vec::new());
+    let mut verifier =
+        LogVerifier::new(SESSION, ChainHash::seed(SESSION), StoredContents::default());
     let mut link = ChainHash::seed(SESSION);
     for event in log(&sound()) {
         let bytes = Bytes::from(event.to_bytes());
@@ -391,7 +403,11 @@ fn stored_contents_must_match_their_hashes() {
 fn trimmed_log_may_begin_inside_a_turn() {
     let events = log(&sound());
     let link = ChainHash([9; 32]);
-    let mut verifier = LogVerifier::new(SESSION, link, messages());
+    let mut verifier = LogVerifier::new(
+        SESSION,
+        link,
+        messages().into_iter().collect::<StoredContents>(),
+    );
     let mut hash = link;
     for event in &events[4..] {
         let bytes = Bytes::from(event.to_bytes());

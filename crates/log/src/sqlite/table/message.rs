@@ -185,7 +185,7 @@ pub(crate) fn page(
 }
 
 /// Reads a [`Message`] from the first twelve columns; content and metadata may be NULL.
-fn read_message(row: &Row<'_>) -> rusqlite::Result<Message> {
+pub(crate) fn read_message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
         id: parsed(row, 0)?,
         session_id: parsed(row, 1)?,
