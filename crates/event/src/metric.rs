@@ -160,6 +160,12 @@ metrics! {
     LOG_EVENTS_TOTAL = "turnwire_log_events_total", "log.events_total", "Events committed";
     LOG_COMMITS_TOTAL = "turnwire_log_commits_total", "log.commits_total", "Commits";
     LOG_COMMIT_SECONDS = "turnwire_log_commit_seconds", "log.commit_ms", "Time of one commit";
+    LOG_BACKGROUND_SECONDS = "turnwire_log_background_seconds", "log.background_ms", "Time of one piece of background work of the store, by task";
+    LOG_BACKGROUND_DONE_TIME = "turnwire_log_background_done_timestamp_seconds", "log.background_done", "Unix time at which background work of the store was last finished, by task";
+    LOG_DATABASE_BYTES = "turnwire_log_database_bytes", "log.database_bytes", "Size of the database in its pages, as of the last checkpoint";
+    LOG_FREE_BYTES = "turnwire_log_free_bytes", "log.free_bytes", "Size of the free pages of the database, as of the last checkpoint";
+    LOG_WAL_BYTES = "turnwire_log_wal_bytes", "log.wal_bytes", "Size of the committed frames in the write-ahead log, as of the last checkpoint";
+    LOG_RELEASED_BYTES_TOTAL = "turnwire_log_released_bytes_total", "log.released_bytes_total", "Bytes of free pages that were given back to the disk";
     LOG_STORAGE_FULL = "turnwire_log_storage_full", "log.storage_full", "1 while the disk is full";
     LOG_WAL_FRAMES_LOST_TOTAL = "turnwire_log_wal_frames_lost_total", "log.wal_frames_lost_total", "Committed WAL frames that the start found damaged or missing; any above 0 is a loss of data";
     SESSIONS_OPEN = "turnwire_session_open", "session.open", "Sessions held in memory";
@@ -180,6 +186,7 @@ metrics! {
     PS6_VERSION_MISMATCH_TOTAL = "turnwire_ps6_envelope_version_mismatch_total", "ps6.envelope.version_mismatch_total", "Answers of data services with another major version, by enricher";
     PS6_REASON_UNKNOWN_TOTAL = "turnwire_ps6_envelope_reason_unknown_total", "ps6.envelope.reason_unknown_total", "Answers of data services with an unknown reason, by enricher";
     TURN_UNWATCHED_TOTAL = "turnwire_turn_unwatched_total", "turn.unwatched_total", "Turns started by a scheduler or a message service, by origin and kind of message";
+    RELOADS_TOTAL = "turnwire_reloads_total", "reloads_total", "Reloads on SIGHUP, by part and status: applied, unchanged, refused; those of the pack are in turnwire_pack_reloads_total";
     PACK_RELOADS_TOTAL = "turnwire_pack_reloads_total", "pack.reloads_total", "Pack reloads, by result: applied, refused, unreadable";
     MCP_SERVER_UP = "turnwire_mcp_server_up", "mcp.server_up", "1 while an MCP server is connected, by server";
     MCP_SERVER_RESTARTS_TOTAL = "turnwire_mcp_server_restarts_total", "mcp.server_restarts_total", "Restart attempts of MCP servers, by server";

@@ -6,6 +6,7 @@
 //!   trim            events past their retention     from a TrimCursor, oldest session first
 //!   remove_deleted  rows of deleted sessions        from the table of pending removals
 //!   release_pages   free pages of the file          from the end of the file
+//!   erase_removed   what removed rows have left     page by page
 //! ```
 
 use std::time::{Duration, Instant};
@@ -137,6 +138,12 @@ pub trait Maintenance: Send + Sync + 'static {
     /// that was created without incremental vacuum.
     fn release_pages(&self, keep_bytes: u64, budget: &PieceBudget)
     -> Result<Progress, AppendError>;
+
+    /// Overwrites what removed rows have left in unused parts of the file, and has the log of its
+    /// changes emptied: when it is [`Progress::Done`], no file of the store has a byte of what was
+    /// removed before it began. Returns [`Progress::Later`] while a checkpoint is to come. Does nothing
+    /// if nothing was removed.
+    fn erase_removed(&self, budget: &PieceBudget) -> Result<Progress, AppendError>;
 
     /// The stored [`ClockMark`]; `None` before the first one.
     fn clock_mark(&self) -> Result<Option<ClockMark>, ReadError>;

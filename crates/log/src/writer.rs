@@ -279,6 +279,7 @@ impl WriterThread {
         let started = Instant::now();
         let result = (named.task)();
         let took = started.elapsed();
+        metrics::histogram!(metric::LOG_BACKGROUND_SECONDS, "task" => named.name).record(took);
         let mut rest = (took * BACKGROUND_REST).max(BACKGROUND_REST_MIN);
         named.ready = Instant::now();
         let is_done = match result {

@@ -44,6 +44,7 @@ const LABELLED: &[&str] = &[
     metric::STREAM_STATUS_EVENT_EMITTED_TOTAL,
     metric::STREAM_CCS_ERROR_TOTAL,
     metric::DISPATCH_AXIS_FAILURE_TOTAL,
+    metric::RELOADS_TOTAL,
     metric::PACK_RELOADS_TOTAL,
     metric::STREAM_REGISTRY_SIZE,
     metric::TURN_UNWATCHED_TOTAL,
@@ -57,6 +58,7 @@ const LABELLED: &[&str] = &[
     metric::MCP_SERVER_RESTARTS_TOTAL,
     metric::MCP_CALLS_TOTAL,
     metric::MCP_NOTIFICATIONS_DROPPED_TOTAL,
+    metric::LOG_BACKGROUND_DONE_TIME,
 ];
 
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();

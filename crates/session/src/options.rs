@@ -93,6 +93,8 @@ pub struct Options {
     pub piece: PieceBudget,
     /// Free bytes that the database file keeps for reuse; more are given back.
     pub free_bytes_max: u64,
+    /// Interval at which what removed rows have left in the files is overwritten.
+    pub erase_interval: Duration,
     /// The model reported for a session before its first turn.
     pub default_model: String,
     /// The version of the routing policy until
@@ -156,6 +158,7 @@ impl Default for Options {
             retention_interval: Duration::from_secs(3600),
             piece: PieceBudget::default(),
             free_bytes_max: 4 << 20,
+            erase_interval: Duration::from_secs(3600),
             default_model: "scripted:default".into(),
             routing_policy_version: "builtin-1".into(),
         }

@@ -2,6 +2,7 @@
 
 mod big_database;
 mod clock;
+mod erase;
 mod removal;
 mod retention;
 mod wal;

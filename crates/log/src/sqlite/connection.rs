@@ -43,6 +43,7 @@ pub(crate) fn set_up_writer(
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "secure_delete", "ON")?;
         // The store checkpoints by itself: SQLite's automatic checkpoint ignores disk errors.
         connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "cache_size", -65_536)?;

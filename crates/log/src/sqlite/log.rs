@@ -104,6 +104,10 @@ impl Maintenance for SqliteStore {
         self.write(|half| half.release_pages(keep_bytes, budget))
     }
 
+    fn erase_removed(&self, budget: &PieceBudget) -> Result<Progress, AppendError> {
+        self.erase_piece(budget)
+    }
+
     fn clock_mark(&self) -> Result<Option<ClockMark>, ReadError> {
         self.readers.with_all(clock_mark::clock_mark)
     }

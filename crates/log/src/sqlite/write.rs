@@ -12,6 +12,7 @@ use crate::sqlite::change;
 use crate::sqlite::column::{execute, query_value};
 use crate::sqlite::splice::SharedContent;
 use crate::sqlite::table::{age, key, session};
+use crate::sqlite::upkeep::erase::EraseState;
 use crate::sqlite::wal::commit_tail::{CommitTail, hash_start};
 use crate::sqlite::wal::gauge::WalGauge;
 
@@ -54,6 +55,8 @@ pub(crate) struct WriteHalf {
     pub(crate) tail: CommitTail,
     /// Bytes in the WAL when the last checkpoint was requested.
     requested_at: u64,
+    /// What removed rows may have left, and how far it is erased.
+    pub(crate) erase: EraseState,
 }
 
 impl WriteHalf {
@@ -65,6 +68,7 @@ impl WriteHalf {
             damaged: HashSet::new(),
             tail: CommitTail::default(),
             requested_at: 0,
+            erase: EraseState::default(),
         }
     }
 
@@ -113,6 +117,8 @@ impl WriteHalf {
                 [&id],
             )?;
         }
+        // The row of a session has its metadata.
+        self.erase.add_removal(&tx)?;
         let changes = CommitTail::count_change(&tx)?;
         tx.commit()?;
         self.tail.changes = changes;
@@ -154,6 +160,16 @@ impl WriteHalf {
     /// Wakes the checkpoint thread before the WAL has grown by a step.
     pub(crate) fn request_checkpoint(&mut self) {
         self.gauge.request();
+    }
+
+    /// Requests a checkpoint that cuts the WAL.
+    pub(crate) fn request_truncate(&mut self) {
+        self.gauge.request_truncate();
+    }
+
+    /// True until the checkpoint of [`request_truncate`](Self::request_truncate) is done.
+    pub(crate) fn is_truncate_due(&self) -> bool {
+        self.gauge.is_truncate_due()
     }
 
     /// The next commit writes the first frames of the WAL.

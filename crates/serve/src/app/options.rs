@@ -176,6 +176,7 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
             ..turnwire_session::PieceBudget::default()
         },
         free_bytes_max: config.store.free_bytes_max,
+        erase_interval: ms(config.store.erase_ms),
         ..turnwire_session::Options::default()
     }
 }

@@ -60,6 +60,10 @@ section! {
         piece_bytes: u64 = "4194304", number(4_096..=268_435_456);
         /// Free space that the database file keeps for new events; more is given back to the disk.
         free_bytes_max: u64 = "4194304", number(0..=1_099_511_627_776);
+        /// Interval at which what deleted sessions and expired events have left in unused parts of the
+        /// database file and in the write-ahead log is overwritten: an hour is soon enough for a
+        /// deletion, and one pass reads the file once. A pass runs only if something was removed.
+        erase_ms: u64 = "3600000", number(100..=86_400_000);
         /// Size of the write-ahead log above which it starts again, also while reads overlap: large
         /// enough that checkpoints are rare, small enough that a start after a crash is fast.
         wal_bytes_max: u64 = "33554432", number(1_048_576..=4_294_967_296);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use turnwire_event::Timestamp;
+use turnwire_event::{Timestamp, metric};
 use turnwire_log::{AppendError, BackgroundTask, Progress, TrimCursor};
 
 use crate::live::session::SessionServices;
@@ -41,6 +41,13 @@ pub(crate) fn confirm_time(services: &Arc<SessionServices>, time: Timestamp) {
     store_mark(services);
 }
 
+/// Overwrites what removed rows have left in the files.
+pub(crate) fn erase(services: &Arc<SessionServices>) {
+    run(services, "erasure", |services| {
+        services.store.erase_removed(&services.options.piece)
+    });
+}
+
 /// Runs `piece` in the background while the service exists and does not drain.
 fn run(
     services: &Arc<SessionServices>,
@@ -50,7 +57,14 @@ fn run(
     let weak_services = Arc::downgrade(services);
     let task: BackgroundTask = Box::new(move || {
         match weak_services.upgrade() {
-            Some(services) if !services.runner.is_draining() => piece(&services),
+            Some(services) if !services.runner.is_draining() => {
+                let progress = piece(&services);
+                if matches!(progress, Ok(Progress::Done)) {
+                    let seconds = services.clock.now().as_millis() as f64 / 1_000.0;
+                    metrics::gauge!(metric::LOG_BACKGROUND_DONE_TIME, "task" => name).set(seconds);
+                }
+                progress
+            }
             // What is left is removed after the next start.
             _ => Ok(Progress::Done),
         }

@@ -49,6 +49,9 @@ pub(crate) fn start_timers(services: &Arc<SessionServices>, registry: &Arc<Sessi
     every(owners, KEY_EXPIRY_EVERY, |services, _| {
         retention::expire_keys(services);
     });
+    every(owners, options.erase_interval, |services, _| {
+        retention::erase(services);
+    });
     retention::start(services);
 }
 

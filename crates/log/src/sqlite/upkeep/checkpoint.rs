@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
+use turnwire_event::metric;
 
 use crate::error::AppendError;
 use crate::sqlite::connection::{BUSY_TIMEOUT, ReaderPool};
@@ -93,6 +94,7 @@ struct CheckpointThread {
 impl CheckpointThread {
     fn run(self) {
         let mut is_over = false;
+        report_space(&self.connection, &self.gauge);
         while self.gauge.wait(is_over) {
             match self.checkpoint() {
                 // Full disk or a reader in the way: the commits are durable, a later checkpoint
@@ -104,13 +106,16 @@ impl CheckpointThread {
                     return;
                 }
             }
-            is_over = self.gauge.bytes() >= self.gauge.bytes_max();
+            is_over = self.gauge.bytes() >= self.gauge.bytes_max() || self.gauge.is_truncate_due();
+            report_space(&self.connection, &self.gauge);
         }
     }
 
     fn checkpoint(&self) -> Result<(), AppendError> {
         let (_, frames, copied) = run_checkpoint(&self.connection, "PASSIVE")?;
-        if self.gauge.bytes() < self.gauge.bytes_max() {
+        // Before the frames are copied: a later request is for a later checkpoint.
+        let is_truncate_due = self.gauge.is_truncate_due();
+        if self.gauge.bytes() < self.gauge.bytes_max() && !is_truncate_due {
             return Ok(());
         }
         let is_far_above = self.gauge.bytes() >= FAR_ABOVE * self.gauge.bytes_max();
@@ -132,7 +137,7 @@ impl CheckpointThread {
         run_checkpoint(&self.connection, "PASSIVE")?;
         // After a burst the file is cut; else it is written over, which is faster than growing it.
         let size = std::fs::metadata(&self.wal).map_or(0, |file| file.len());
-        let mode = match size > 2 * self.gauge.bytes_max() {
+        let mode = match is_truncate_due || size > 2 * self.gauge.bytes_max() {
             true => "TRUNCATE",
             false => "RESTART",
         };
@@ -152,9 +157,29 @@ impl CheckpointThread {
         if let (0, ..) = restarted? {
             write_half.wal_restarted();
             self.mark.record();
+            if is_truncate_due {
+                self.gauge.set_truncated();
+            }
         }
         Ok(())
     }
+}
+
+/// Sets the metrics of the sizes of the database and of its WAL.
+pub(crate) fn report_space(c: &Connection, gauge: &WalGauge) {
+    let value = |pragma: &str| -> rusqlite::Result<f64> {
+        let sql = format!("PRAGMA {pragma}");
+        Ok(c.query_row(&sql, [], |row| row.get::<_, i64>(0))? as f64)
+    };
+    let read = || -> rusqlite::Result<(f64, f64)> {
+        let page = value("page_size")?;
+        Ok((value("page_count")? * page, value("freelist_count")? * page))
+    };
+    if let Ok((bytes, free)) = read() {
+        metrics::gauge!(metric::LOG_DATABASE_BYTES).set(bytes);
+        metrics::gauge!(metric::LOG_FREE_BYTES).set(free);
+    }
+    metrics::gauge!(metric::LOG_WAL_BYTES).set(gauge.bytes() as f64);
 }
 
 /// Runs a checkpoint: whether it was blocked, the frames in the WAL, and those copied.

@@ -11,7 +11,7 @@ use crate::sqlite::{
 };
 
 /// The new file until it replaces the old one.
-const DRAFT_FILE: &str = "turnwire.sqlite3.compact";
+pub(crate) const DRAFT_FILE: &str = "turnwire.sqlite3.compact";
 
 /// The sizes of a database file before and after [`SqliteStore::compact`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +88,8 @@ impl SqliteStore {
                     Some("another process reads the database".to_owned()),
                 ));
             }
+            // Nothing is left in a new file.
+            connection.execute("DELETE FROM meta WHERE key = 'erase_due'", [])?;
             connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
             connection.execute("VACUUM INTO ?1", [draft.to_string_lossy()])?;
             Ok(())

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-use turnwire_event::{Position, Seq, SessionId, Timestamp};
+use turnwire_event::{Position, Seq, SessionId, Timestamp, metric};
 
 use crate::error::{AppendError, OpenError};
 use crate::maintenance::{PieceBudget, PieceMeter, Progress, TrimCursor, TrimPiece};
@@ -70,6 +70,9 @@ impl WriteHalf {
             emptied.extend(visited.emptied);
             piece.trimmed.extend(visited.trimmed);
         }
+        if !piece.trimmed.is_empty() {
+            self.erase.add_removal(&tx)?;
+        }
         let changes = CommitTail::count_change(&tx)?;
         tx.commit()?;
         // First: the next event of an emptied session sets its age, whatever fails below.
@@ -101,6 +104,7 @@ impl WriteHalf {
         let mut meter = PieceMeter::start(budget);
         let tx = begin(&mut self.connection)?;
         let mut left = excess(&tx)?;
+        let before = query_value::<i64>(&tx, "PRAGMA page_count", [])? as u64;
         while left > 0 && !meter.is_spent() {
             let step = left.min(VACUUM_STEP_PAGES as u64);
             // Every step of the statement moves one page.
@@ -115,7 +119,10 @@ impl WriteHalf {
             }
             left = remaining;
         }
+        let after = query_value::<i64>(&tx, "PRAGMA page_count", [])? as u64;
         tx.commit()?;
+        let released = before.saturating_sub(after) * page_bytes;
+        metrics::counter!(metric::LOG_RELEASED_BYTES_TOTAL).increment(released);
         self.after_commit()?;
         // The checkpoint cuts the file while the writer rests.
         if left == 0 || released_ahead(&self.connection, page_bytes)? >= RELEASED_AHEAD_MAX {

@@ -41,6 +41,7 @@ impl WriteHalf {
                 None => break Progress::Done,
             }
         };
+        self.erase.add_removal(&tx)?;
         let changes = CommitTail::count_change(&tx)?;
         tx.commit()?;
         self.tail = CommitTail::of_events(&self.connection, changes)?;

@@ -1,6 +1,6 @@
 //! The size of the WAL as SQLite counts it, and the requests for a checkpoint.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -22,6 +22,8 @@ pub(crate) struct WalGauge {
     /// Frames in the WAL after the last commit, written by SQLite's commit hook.
     frames: AtomicU64,
     bytes_max: AtomicU64,
+    /// True while the WAL has to be cut, not only written over.
+    is_truncate_due: AtomicBool,
     request: Mutex<CheckpointRequest>,
     wake: Condvar,
 }
@@ -39,6 +41,7 @@ impl Default for WalGauge {
         Self {
             frames: AtomicU64::new(0),
             bytes_max: AtomicU64::new(WAL_BYTES_MAX),
+            is_truncate_due: AtomicBool::new(false),
             request: Mutex::default(),
             wake: Condvar::new(),
         }
@@ -72,6 +75,21 @@ impl WalGauge {
     pub(crate) fn request(&self) {
         self.request.lock().is_due = true;
         self.wake.notify_one();
+    }
+
+    /// Wakes the checkpoint thread, which tries until it has cut the WAL.
+    pub(crate) fn request_truncate(&self) {
+        self.is_truncate_due.store(true, Ordering::Release);
+        self.request();
+    }
+
+    pub(crate) fn is_truncate_due(&self) -> bool {
+        self.is_truncate_due.load(Ordering::Acquire)
+    }
+
+    /// The WAL was cut after the request.
+    pub(crate) fn set_truncated(&self) {
+        self.is_truncate_due.store(false, Ordering::Release);
     }
 
     /// Fails if a checkpoint met a disk error: what the file holds is unknown then.

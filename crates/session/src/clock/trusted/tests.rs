@@ -34,6 +34,7 @@ struct MarkStore {
 impl Maintenance for MarkStore {
     fn remove_deleted(&self, _: &PieceBudget) -> Result<Progress, AppendError> { Ok(Progress::Done) }
     fn release_pages(&self, _: u64, _: &PieceBudget) -> Result<Progress, AppendError> { Ok(Progress::Done) }
+    fn erase_removed(&self, _: &PieceBudget) -> Result<Progress, AppendError> { Ok(Progress::Done) }
     fn clock_mark(&self) -> Result<Option<ClockMark>, ReadError> { Ok(self.mark) }
     fn set_clock_mark(&self, _: &ClockMark) -> Result<(), AppendError> { Ok(()) }
     fn newest_event_time(&self) -> Result<Option<Timestamp>, ReadError> { Ok(self.newest) }
