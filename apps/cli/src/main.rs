@@ -46,8 +46,8 @@ fn main() -> ExitCode {
 
 fn run(command: CliCommand) -> Result<ExitCode> {
     match command {
-        CliCommand::Serve(args) => serve::run(&args)?,
-        CliCommand::Relay(args) => serve::relay(&args)?,
+        CliCommand::Serve(args) => serve::run(args)?,
+        CliCommand::Relay(args) => serve::relay(args)?,
         CliCommand::Tail(args) => block_on(tail::run(&args))?,
         CliCommand::Verify(args) => return block_on(verify::run(args)),
         CliCommand::Export(args) => block_on(export::run(&args))?,

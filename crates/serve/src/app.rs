@@ -47,6 +47,7 @@ use crate::host::{
 };
 use crate::listen;
 use crate::metrics::MetricsHandle;
+use crate::reload::Reloader;
 use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 use crate::{middleware, routes};
@@ -331,7 +332,12 @@ async fn policies(host: Arc<PackHost>, sessions: SessionService) {
 
 /// Runs the server until SIGTERM or SIGINT; a second signal ends it at once. Packs may name the
 /// variables of `services`.
-pub fn run(mut config: ServerConfig, services: &[BundledService]) -> Result<(), RunError> {
+/// SIGHUP reloads the parts of `reloader` and those that the server adds to it.
+pub fn run(
+    mut config: ServerConfig,
+    services: &[BundledService],
+    reloader: &Reloader,
+) -> Result<(), RunError> {
     listen::descriptors::fit(&mut config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -358,14 +364,15 @@ pub fn run(mut config: ServerConfig, services: &[BundledService]) -> Result<(), 
             let host = host(&config, variables).await?;
             tokio::spawn(host.end_orphans(reaper));
             let every = Duration::from_millis(config.pack.reload_ms);
-            tokio::spawn(host.clone().watch((!every.is_zero()).then_some(every))?);
+            let every = (!every.is_zero()).then_some(every);
+            tokio::spawn(host.clone().watch(every, reloader.subscribe()));
             App::hosting(config, host).await?
         };
         // Only now: no client may connect before the turns of the last run are closed.
         let listener = listen::bind(&app.state.config)?;
         let address = listener.local_addr()?;
         let drain = CancellationToken::new();
-        tokio::spawn(signals(drain.clone())?);
+        tokio::spawn(signals(drain.clone(), reloader.clone())?);
         announce(address);
         app.serve(listener, drain).await;
         Ok(())
@@ -375,10 +382,13 @@ pub fn run(mut config: ServerConfig, services: &[BundledService]) -> Result<(), 
     ran
 }
 
-fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>> {
+fn signals(
+    drain: CancellationToken,
+    reloader: Reloader,
+) -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    // Taken even where no pack is there to be read again: it must not end the server.
+    // Taken from here on: it must not end the server.
     let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
         let mut has_requested = false;
@@ -386,7 +396,12 @@ fn signals(drain: CancellationToken) -> std::io::Result<impl Future<Output = ()>
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
-                _ = hangup.recv() => continue,
+                _ = hangup.recv() => {
+                    // A task of its own: a file that hangs must not keep the server from ending.
+                    let reloader = reloader.clone();
+                    tokio::spawn(async move { reloader.reload().await });
+                    continue;
+                }
             }
             if has_requested {
                 end_process(1);

@@ -7,6 +7,7 @@
 pub mod config;
 pub mod error;
 pub mod metrics;
+pub mod reload;
 pub mod host;
 pub mod listen;
 pub mod transport;

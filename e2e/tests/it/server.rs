@@ -13,6 +13,7 @@ mod kills;
 mod life;
 mod limits;
 mod pages;
+mod reload;
 mod promtool;
 mod dashboard;
 mod request_memory;

@@ -1,11 +1,14 @@
 //! `turnwire serve` and `turnwire relay`: loads the settings, starts the log output, and runs the server.
 
 use anyhow::{Context as _, Result};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, fmt, reload};
 use turnwire_serve::app;
 use turnwire_serve::config::ServerConfig;
 use turnwire_serve::config::log::{Log, LogFormat};
 use turnwire_serve::host::BundledService;
+use turnwire_serve::reload::{ReloadOutcome, Reloader};
 use turnwire_tool::guard;
 
 use crate::args::{RelayArgs, SettingArgs};
@@ -19,36 +22,77 @@ const DEMO: BundledService = BundledService {
 };
 
 /// Runs the server until a signal ends it.
-pub(crate) fn run(args: &SettingArgs) -> Result<()> {
-    serve(|| settings::load(args))
+pub(crate) fn run(args: SettingArgs) -> Result<()> {
+    serve(move || settings::load(&args))
 }
 
 /// Runs the server in front of an upstream.
-pub(crate) fn relay(args: &RelayArgs) -> Result<()> {
-    serve(|| settings::load_relay(args))
+pub(crate) fn relay(args: RelayArgs) -> Result<()> {
+    serve(move || settings::load_relay(&args))
 }
 
-fn serve(load: impl FnOnce() -> Result<ServerConfig>) -> Result<()> {
+fn serve(load: impl Fn() -> Result<ServerConfig> + Send + 'static) -> Result<()> {
     // First: the environment has keys, which the programs of tools must not read from this process.
     guard::deny_inspection().context("the environment cannot be hidden from programs")?;
     let config = load()?;
-    write_log(&config.log)?;
-    Ok(app::run(config, &[DEMO])?)
+    let set_filter = write_log(&config.log)?;
+    let reloader = Reloader::default();
+    let mut used = config.clone();
+    let reload = move || match load() {
+        Ok(config) => reload_settings(&mut used, config, &set_filter),
+        Err(error) => ReloadOutcome::Refused(format!("{error:#}")),
+    };
+    reloader.add("settings", Box::new(reload));
+    Ok(app::run(config, &[DEMO], &reloader)?)
 }
 
+/// Applies the log filter of settings that were read again; names the others that have changed.
+fn reload_settings(
+    used: &mut ServerConfig,
+    config: ServerConfig,
+    set_filter: &SetFilter,
+) -> ReloadOutcome {
+    let is_new = config.log.filter != used.log.filter;
+    if is_new && let Err(error) = set_filter(&config.log.filter) {
+        return ReloadOutcome::Refused(format!("{error:#}"));
+    }
+    let entries = config.entries().iter().zip(used.entries());
+    let changed = entries.filter(|(new, old)| new.value != old.value);
+    let names = changed.map(|(new, _)| format!("{}.{}", new.section, new.key));
+    let waiting: Vec<_> = names.filter(|name| name != "log.filter").collect();
+    if !waiting.is_empty() {
+        let settings = waiting.join(", ");
+        tracing::warn!(
+            settings,
+            "these settings have changed: restart the server to apply them"
+        );
+    }
+    used.log.filter = config.log.filter;
+    match is_new {
+        true => ReloadOutcome::Applied,
+        false => ReloadOutcome::Unchanged,
+    }
+}
+
+/// Replaces the filter of the log.
+type SetFilter = Box<dyn Fn(&str) -> Result<()> + Send>;
+
 /// Sends the server's log to standard error; standard output is for its address.
-fn write_log(log: &Log) -> Result<()> {
-    let filter = EnvFilter::try_new(filter(&log.filter))
-        .with_context(|| format!("log.filter cannot be {:?}", log.filter))?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+fn write_log(log: &Log) -> Result<SetFilter> {
+    let (layer, handle) = reload::Layer::new(parse_filter(&log.filter)?);
+    let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(ColorMode::of_stderr() == ColorMode::Color);
+    let registry = tracing_subscriber::registry().with(layer);
     match log.format {
-        LogFormat::Text => lines.init(),
-        LogFormat::Json => lines.json().init(),
+        LogFormat::Text => registry.with(lines).init(),
+        LogFormat::Json => registry.with(lines.json()).init(),
     }
-    Ok(())
+    Ok(Box::new(move |own| Ok(handle.reload(parse_filter(own)?)?)))
+}
+
+fn parse_filter(own: &str) -> Result<EnvFilter> {
+    EnvFilter::try_new(filter(own)).with_context(|| format!("log.filter cannot be {own:?}"))
 }
 
 /// The log filter. Lines of `rmcp`, also warnings, contain whole messages of tool servers, so they

@@ -1,5 +1,5 @@
 //! Decides when to read a pack again: when its folder or one of its key files has changed, or on
-//! SIGHUP.
+//! a request (SIGHUP).
 //!
 //! A check is a `stat` of each file. A change is read once two checks in a row see the same, so that
 //! a folder is not read while it is being written.
@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
 use turnwire_event::metric;
 
 use super::look::FileFingerprint;
 use super::{PackHost, PackLoadError, PackSource};
+use crate::reload::ReloadRequests;
 
 /// The largest number of files that are checked; a valid pack has fewer.
 const FILES_MAX: usize = 2_000;
@@ -21,13 +21,13 @@ const FILES_MAX: usize = 2_000;
 const DEPTH_MAX: usize = 8;
 
 impl PackHost {
-    /// Watches until dropped, with a check after each `every`; without it, on SIGHUP only.
+    /// Watches until dropped, with a check after each `every`; without it, on `requests` only.
     pub fn watch(
         self: Arc<Self>,
         every: Option<Duration>,
-    ) -> std::io::Result<impl Future<Output = ()>> {
-        let mut hangups = signal(SignalKind::hangup())?;
-        Ok(async move {
+        mut requests: ReloadRequests,
+    ) -> impl Future<Output = ()> {
+        async move {
             let mut seen = self.fingerprint().await;
             // What the pack was read from is not known: it may have changed since.
             let mut reported = None;
@@ -39,7 +39,7 @@ impl PackHost {
                     }
                 };
                 tokio::select! {
-                    _ = hangups.recv() => {
+                    () = requests.next() => {
                         seen = self.fingerprint().await;
                         let outcome = self.renew().await;
                         reported = self.report(outcome).then_some(seen);
@@ -54,7 +54,7 @@ impl PackHost {
                     }
                 }
             }
-        })
+        }
     }
 
     /// Logs and counts the outcome of a reload; false if the pack could not be read, which may be

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::reload::Reloader;
 
 const LOCAL: &str = "providers:
   local:
@@ -298,7 +299,8 @@ async fn refused_change_is_retaken_when_key_file_appears() {
     let before = host.loaded.load_full();
     write(&files, &dir);
     let every = Some(Duration::from_millis(5));
-    let watching = tokio::spawn(host.clone().watch(every).expect("signals"));
+    let requests = Reloader::default().subscribe();
+    let watching = tokio::spawn(host.clone().watch(every, requests));
     until(|| !host.wanted.lock().is_empty()).await;
     assert!(Arc::ptr_eq(&before, &host.loaded.load()));
     std::fs::write(&key, "sk-1\n").expect("a key");
@@ -317,19 +319,16 @@ async fn refused_change_is_retaken_when_key_file_appears() {
 }
 
 #[tokio::test]
-async fn hangup_rereads_an_unchanged_pack() {
+async fn requested_reload_rereads_an_unchanged_pack() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&PackFiles::skeleton("small"), folder.path());
     let host = open(folder.path())
         .await
         .unwrap_or_else(|why| panic!("{why}"));
     let before = host.loaded.load_full();
-    let watching = tokio::spawn(host.clone().watch(None).expect("signals"));
-    let process = std::process::id().to_string();
-    let sent = std::process::Command::new("kill")
-        .args(["-HUP", &process])
-        .status();
-    assert!(sent.expect("sent").success());
+    let reloader = Reloader::default();
+    let watching = tokio::spawn(host.clone().watch(None, reloader.subscribe()));
+    reloader.reload().await;
     until(|| !Arc::ptr_eq(&before, &host.loaded.load())).await;
     watching.abort();
 }
