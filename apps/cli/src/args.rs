@@ -14,8 +14,10 @@ mod usage;
 mod maintenance;
 mod token;
 mod export;
+mod backup;
 
 pub(crate) use approve::ApproveArgs;
+pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use chat::{
     ChatArgs, CompletionsArgs, ManArgs, ReplayArgs, ReplayWire, SessionChoice, TurnName,
 };
@@ -75,6 +77,10 @@ pub(crate) enum CliCommand {
     Check(CheckArgs),
     /// Create a small pack that passes the check.
     Init(InitArgs),
+    /// Copy a data folder and check the copy, also while a server runs.
+    Backup(BackupArgs),
+    /// Put a backup into the data folder of a stopped server.
+    Restore(RestoreArgs),
     /// Rewrite the database without free space; the server must be stopped.
     Compact(CompactArgs),
     /// Confirm the clock to the retention.

@@ -8,6 +8,7 @@ pub(crate) mod pack;
 pub(crate) mod settings;
 pub(crate) mod maintenance;
 pub(crate) mod token;
+pub(crate) mod backup;
 pub(crate) mod usage;
 pub(crate) mod approve;
 pub(crate) mod record;

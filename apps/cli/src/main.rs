@@ -21,8 +21,8 @@ use turnwire_tool::guard;
 
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
 use crate::command::{
-    approve, chat, export, maintenance, manual, pack, record, replay, rerun, serve, settings, tail, token,
-    usage, verify,
+    approve, backup, chat, export, maintenance, manual, pack, record, replay, rerun, serve,
+    settings, tail, token, usage, verify,
 };
 
 // The server allocates small frames on many threads; the system's allocator keeps that memory.
@@ -59,6 +59,8 @@ fn run(command: CliCommand) -> Result<ExitCode> {
         CliCommand::Check(args) => return block_on(pack::check(&args)),
         CliCommand::Init(args) => pack::init(&args)?,
         CliCommand::Config(args) => settings::show(args.show())?,
+        CliCommand::Backup(args) => backup::backup(&args)?,
+        CliCommand::Restore(args) => backup::restore(&args)?,
         CliCommand::Compact(args) => maintenance::compact(&args)?,
         CliCommand::Retention(args) => match &args.command {
             RetentionCommand::Confirm(args) => maintenance::confirm(args)?,

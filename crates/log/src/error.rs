@@ -29,6 +29,12 @@ pub enum OpenError {
         /// The files that are left.
         evidence: String,
     },
+    /// A restore was cut off.
+    #[error(
+        "{0} is there: a restore was interrupted. Run `turnwire restore` again; or, to go on with the database that \
+         is there, check it with `turnwire verify` and remove this file"
+    )]
+    UnfinishedRestore(String),
     /// A link, a FIFO or a folder has the name of a file of the store.
     #[error(
         "{path} is {kind}, not a regular file; nothing was changed. Move it away, or put the file itself in its place"

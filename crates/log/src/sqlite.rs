@@ -18,6 +18,7 @@ mod upkeep;
 mod log;
 mod records;
 mod audit;
+mod backup;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +44,9 @@ use crate::sqlite::wal::gauge::WalGauge;
 use crate::sqlite::write::WriteHalf;
 
 pub use audit::{EventColumns, ScopedMessage};
+pub use backup::{
+    BackupPieces, CheckDepth, CheckError, CheckedChains, DatabaseContent, RestoredDatabase,
+};
 
 /// The failures that a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +93,9 @@ impl SqliteStore {
         private::create_folder(&options.dir).map_err(|e| io_error(&options.dir, &e))?;
         folder::check_file_types(&options.dir)?;
         let lock = FolderLock::acquire(&options.dir)?;
+        // Of a `turnwire compact` that was killed: it has what was deleted since.
+        let _ = std::fs::remove_file(options.dir.join(upkeep::compact::DRAFT_FILE));
+        folder::check_no_restore(&options.dir)?;
         // Before a missing file is created.
         folder::check_not_missing(&options.dir)?;
         let path = options.dir.join(DATABASE_FILE);

@@ -29,7 +29,7 @@ pub struct Sub(pub u32);
 impl Epoch {
     /// The epoch of a new session.
     pub const FIRST: Self = Self(1);
-    const MAX: u32 = (1 << 20) - 1;
+    pub const MAX: u32 = (1 << 20) - 1;
 }
 
 impl Seq {

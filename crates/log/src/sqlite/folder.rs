@@ -15,6 +15,8 @@ use crate::sqlite::DATABASE_FILE;
 use crate::sqlite::folder::lock::LOCK_FILE;
 use crate::sqlite::folder::watch::FolderWatch;
 
+/// A restored database until it gets its name.
+pub(crate) const RESTORE_DRAFT: &str = "turnwire.sqlite3.restore";
 /// The endings of the database's files.
 const DATABASE_SUFFIXES: [&str; 4] = ["", "-wal", "-shm", "-mark"];
 /// Bytes of a WAL file without a frame: its header.
@@ -68,6 +70,15 @@ fn irregular_kind(found: FileType) -> Option<&'static str> {
         found if found.is_dir() => Some("a folder"),
         found if found.is_fifo() => Some("a FIFO"),
         _ => Some("a socket or a device"),
+    }
+}
+
+/// Rejects a folder in which a restore was cut off: its files may be of two lives.
+pub(crate) fn check_no_restore(dir: &Path) -> Result<(), OpenError> {
+    let draft = dir.join(RESTORE_DRAFT);
+    match draft.symlink_metadata() {
+        Ok(_) => Err(OpenError::UnfinishedRestore(draft.display().to_string())),
+        Err(_) => Ok(()),
     }
 }
 

@@ -114,7 +114,12 @@ pub(crate) fn migrate(
 /// Moves every session into its next epoch, and the queued turns with it: they will start there,
 /// after the last event that is left.
 fn begin_epoch(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute("UPDATE session SET epoch = epoch + 1", [])?;
+    begin_epoch_above(connection, 0)
+}
+
+/// Moves every session into an epoch above its own and above `used`.
+pub(crate) fn begin_epoch_above(connection: &Connection, used: u32) -> rusqlite::Result<()> {
+    connection.execute("UPDATE session SET epoch = max(epoch, ?1) + 1", [used])?;
     let mut queued = connection.prepare(
         "SELECT t.id, s.epoch, coalesce((SELECT max(e.seq) FROM event e WHERE e.sid = s.sid), s.low_seq) \
          FROM turn t JOIN session s ON s.sid = t.sid WHERE t.state = 'queued'",
