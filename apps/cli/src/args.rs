@@ -15,12 +15,14 @@ mod maintenance;
 mod token;
 mod export;
 mod backup;
+mod doctor;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use backup::{BackupArgs, RestoreArgs};
 pub(crate) use chat::{
     ChatArgs, CompletionsArgs, ManArgs, ReplayArgs, ReplayWire, SessionChoice, TurnName,
 };
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::{ExportArgs, VerifyArgs, VerifyTarget};
 pub(crate) use maintenance::{CompactArgs, ConfirmArgs, RetentionArgs, RetentionCommand};
 pub(crate) use pack::{CheckArgs, InitArgs};
@@ -77,6 +79,8 @@ pub(crate) enum CliCommand {
     Check(CheckArgs),
     /// Create a small pack that passes the check.
     Init(InitArgs),
+    /// Check the folder, disk, clock, port, pack and settings of a server.
+    Doctor(DoctorArgs),
     /// Copy a data folder and check the copy, also while a server runs.
     Backup(BackupArgs),
     /// Put a backup into the data folder of a stopped server.

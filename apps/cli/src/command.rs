@@ -9,6 +9,7 @@ pub(crate) mod settings;
 pub(crate) mod maintenance;
 pub(crate) mod token;
 pub(crate) mod backup;
+pub(crate) mod doctor;
 pub(crate) mod usage;
 pub(crate) mod approve;
 pub(crate) mod record;

@@ -21,7 +21,7 @@ use turnwire_tool::guard;
 
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
 use crate::command::{
-    approve, backup, chat, export, maintenance, manual, pack, record, replay, rerun, serve,
+    approve, backup, chat, doctor, export, maintenance, manual, pack, record, replay, rerun, serve,
     settings, tail, token, usage, verify,
 };
 
@@ -59,6 +59,7 @@ fn run(command: CliCommand) -> Result<ExitCode> {
         CliCommand::Check(args) => return block_on(pack::check(&args)),
         CliCommand::Init(args) => pack::init(&args)?,
         CliCommand::Config(args) => settings::show(args.show())?,
+        CliCommand::Doctor(args) => return block_on(doctor::run(&args)),
         CliCommand::Backup(args) => backup::backup(&args)?,
         CliCommand::Restore(args) => backup::restore(&args)?,
         CliCommand::Compact(args) => maintenance::compact(&args)?,

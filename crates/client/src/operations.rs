@@ -1,5 +1,6 @@
 //! The state of the server itself: health, readiness, metrics, usage and registered statuses.
 
+use serde::Deserialize;
 use turnwire_event::UtcDay;
 use turnwire_wire::rest::health::HealthReport;
 use turnwire_wire::rest::status_event::StatusEvents;
@@ -18,6 +19,20 @@ impl Client {
     /// Succeeds while the server accepts new turns.
     pub async fn readyz(&self) -> Result<HealthReport> {
         self.http.get("/readyz").await
+    }
+
+    /// The version of the server, from its description of the API.
+    pub async fn version(&self) -> Result<String> {
+        #[derive(Deserialize)]
+        struct Document {
+            info: Info,
+        }
+        #[derive(Deserialize)]
+        struct Info {
+            version: String,
+        }
+        let document: Document = self.http.get("/openapi.json").await?;
+        Ok(document.info.version)
     }
 
     /// The metrics in the Prometheus text format.

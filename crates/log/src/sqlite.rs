@@ -210,6 +210,16 @@ impl SqliteStore {
         })
     }
 
+    /// The schema of the database in `dir`, and that of this release.
+    pub fn schema(dir: &Path) -> Result<(i64, i64), OpenError> {
+        let path = dir.join(DATABASE_FILE);
+        folder::check_file_types(dir)?;
+        folder::check_not_missing(dir)?;
+        let connection = connection::open_reader(&path)
+            .map_err(|error| connection::open_error(&path, &error))?;
+        migrate::schemas(&connection, &path)
+    }
+
     /// Returns the commits that a damaged WAL has lost while `session` existed.
     pub fn wal_losses(&self, session: SessionId) -> Result<WalLosses, ReadError> {
         let recorded = self.readers.with(|c| migrate::recorded_loss(c, session))?;

@@ -17,6 +17,7 @@ mod programs;
 mod models;
 mod relays;
 mod online;
+mod reach;
 mod judge;
 mod tools;
 mod watch;
@@ -46,6 +47,7 @@ use relays::PackRelays;
 pub use judge::judge;
 pub use models::ProviderLimits;
 pub use online::{ModelTrial, try_models};
+pub use reach::{ProviderReach, reach_providers};
 pub use variables::{BundledService, ServerVariables};
 
 /// Why a pack cannot be run, in words for its author.

@@ -57,6 +57,11 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     Ok(version)
 }
 
+/// The schema of a file, and that of this release. Rejects what [`check_supported`] rejects.
+pub(crate) fn schemas(connection: &Connection, path: &Path) -> Result<(i64, i64), OpenError> {
+    Ok((version(connection, path)?, MIGRATIONS.len() as i64))
+}
+
 /// Rejects a file of another program or of a newer release.
 pub(crate) fn check_supported(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     version(connection, path).map(drop)

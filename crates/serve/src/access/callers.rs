@@ -101,9 +101,14 @@ impl Callers {
     }
 }
 
-/// The problem of a refused token.
+/// The problem of a refused token; counted.
 pub(crate) fn refused(refusal: Refusal) -> RequestFault {
     metrics::counter!(metric::AUTH_REFUSED_TOTAL, "reason" => refusal.name()).increment(1);
+    refusal_fault(refusal)
+}
+
+/// The problem of a refused token.
+pub(crate) fn refusal_fault(refusal: Refusal) -> RequestFault {
     let code = match refusal {
         Refusal::Unavailable => Code::AuthUnavailable,
         _ => Code::Unauthorized,

@@ -87,7 +87,7 @@ pub(super) fn spoken_for(pack: &Pack, script: &ScriptedProvider) -> ProviderTabl
 }
 
 /// The [`Dialer`] of model calls: hosts that the pack names for models are open to nothing else.
-fn dialer<'a>(
+pub(super) fn dialer<'a>(
     used: impl Iterator<Item = &'a &'a ProviderDef>,
     bounds: &ProviderLimits,
 ) -> Result<Arc<Dialer>, PackLoadError> {

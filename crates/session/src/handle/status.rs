@@ -23,6 +23,15 @@ impl ServiceStatus {
         self.core.services.check_storage()
     }
 
+    /// Why no new turn is accepted, the gravest first; empty while turns are accepted. A submit gets
+    /// the first.
+    pub fn refusals(&self) -> Vec<Error> {
+        let draining = self.is_draining().then_some(Error::Draining);
+        let full = self.is_storage_full().then_some(Error::StorageFull);
+        let fault = self.core.services.store.fault().map(Error::from);
+        [draining, full, fault].into_iter().flatten().collect()
+    }
+
     /// The version of the agent definition that the newest turn was bound to; empty before the
     /// first turn.
     pub fn agent_definition(&self) -> String {

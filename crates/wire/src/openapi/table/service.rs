@@ -50,7 +50,8 @@ pub(super) fn operations() -> OperationTag {
     let readiness = probe("/readyz", "readReadiness", "Whether new turns are taken")
         .about(
             "503 while the server drains, its database is damaged or its data folder is lost, 507 \
-             while its disk is full: the answer that a submit would get.",
+             while its disk is full: the answer that a submit would get. `reasons` of the problem has \
+             the codes of all reasons.",
         )
         .json::<HealthReport>(200, "The server accepts turns.")
         .fails(&[
