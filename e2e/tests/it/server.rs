@@ -1,5 +1,6 @@
 //! The process: start, crash, disk, limits, pages.
 
+mod backup;
 mod browser;
 mod budgets;
 mod damage;

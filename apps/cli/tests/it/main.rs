@@ -9,6 +9,7 @@ mod chat;
 mod check;
 mod contract;
 mod data_folder;
+mod doctor;
 mod export;
 mod live;
 mod manual;

@@ -204,6 +204,12 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     let probe = api.get("/readyz").await.expect("an answer");
     assert_eq!((probe.status, probe.code().as_str()), (507, "storage_full"));
     assert_eq!(probe.json()["status"], 507);
+    assert_eq!(probe.json()["reasons"], json!(["storage_full"]));
+    assert!(
+        !probe.header("retry-after").is_empty(),
+        "{:?}",
+        probe.headers
+    );
 
     // Reads work, a cancel works, what runs comes to its end.
     let read = api.get(&format!("/sessions/{busy}/events")).await;

@@ -1,15 +1,16 @@
 //! SIGTERM: the server announces the drain, lets turns finish, and exits with 0 (F15).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
 use turnwire_e2e::chat::until;
 use turnwire_e2e::server_fixture::ServerFixture;
-use turnwire_event::{Body, EventType};
+use turnwire_event::{Body, EventType, SessionId, TurnId};
+use turnwire_testkit::api::{AcceptedSubmit, ApiClient};
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::ServerOptions;
-use turnwire_testkit::watch::{SubscribeOptions, WatchEnd};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchEnd};
 
 fn script() -> ModelScript {
     ModelScript::new()
@@ -111,4 +112,99 @@ async fn second_signal_exits_at_once() {
     fixture.server.wait(Duration::from_secs(30)).await;
     fixture.server.run().await.expect("it comes up again");
     fixture.check_history().await;
+}
+
+/// Starts turns in new sessions and follows each, until the server takes no more; returns the turns that
+/// were accepted.
+async fn follow_turns(api: ApiClient, number: usize) -> Vec<(SessionId, TurnId)> {
+    let mut accepted = Vec::new();
+    while let Ok(created) = api.post("/sessions", json!({})).await {
+        if created.status != 201 {
+            break;
+        }
+        let session = created.json()["session_id"]
+            .as_str()
+            .expect("an id")
+            .parse();
+        let session: SessionId = session.expect("an id");
+        let name = format!("user {number}");
+        let Ok(mut client) = WatchClient::connect(&api, &name, session).await else {
+            break;
+        };
+        if client.subscribed(&SubscribeOptions::live()).await.is_err() {
+            break;
+        }
+        let text = if accepted.len() % 3 == 2 {
+            "stall"
+        } else {
+            "go"
+        };
+        match api.try_submit(session, text).await {
+            Ok(answer) if answer.status == 202 => {
+                let turn: AcceptedSubmit = serde_json::from_str(&answer.body).expect("a turn");
+                accepted.push((session, turn.turn_id));
+            }
+            _ => break,
+        }
+        // A stalled turn is left to the drain.
+        if text == "stall" {
+            continue;
+        }
+        if client.turn(accepted[accepted.len() - 1].1).await.is_err() {
+            break;
+        }
+    }
+    accepted
+}
+
+// F15
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn drain_under_load_ends_every_turn_within_its_window() {
+    const WINDOW_MS: u64 = 2_000;
+    let options = ServerOptions::script(script()).set("listen", "drain_ms", WINDOW_MS);
+    let mut fixture = ServerFixture::new(options).await;
+    let users: Vec<_> = (0..16)
+        .map(|number| tokio::spawn(follow_turns(fixture.api.clone(), number)))
+        .collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    fixture.server.sigterm();
+    let asked = Instant::now();
+    let ready = loop {
+        let ready = fixture.api.get("/readyz").await.expect("an answer");
+        if ready.status != 200 {
+            break ready;
+        }
+    };
+    let noticed = asked.elapsed();
+    assert_eq!((ready.status, ready.code().as_str()), (503, "draining"));
+    assert_eq!(ready.json()["reasons"], json!(["draining"]));
+    assert!(noticed < Duration::from_millis(500), "{noticed:?}");
+    assert!(fixture.server.wait(Duration::from_secs(60)).await.success());
+    let took = asked.elapsed();
+    // The window, then at most: the ends of turns, the goodbyes of connections, the last commits.
+    assert!(took < Duration::from_millis(WINDOW_MS + 8_000), "{took:?}");
+    let mut turns = Vec::new();
+    for user in users {
+        turns.extend(user.await.expect("a user"));
+    }
+    assert!(turns.len() > 20, "{} turns", turns.len());
+    fixture.server.run().await.expect("it comes up again");
+    let mut ends = std::collections::BTreeMap::new();
+    for (session, turn) in turns {
+        let row = fixture.api.turn(turn).await.expect("an answer");
+        let terminal = &row["terminal"]["payload"];
+        let end = format!(
+            "{} {} {}",
+            row["state"], terminal["status"], terminal["reason"]
+        );
+        *ends.entry(end).or_insert(0) += 1;
+        assert_eq!(row["state"], "completed", "{session}: {row}");
+    }
+    println!("after {took:?}: {ends:?}");
+    let unfinished = "\"completed\" \"failed\" \"server_shutdown\"";
+    assert!(ends.contains_key(unfinished), "{ends:?}");
+    assert!(
+        !ends.keys().any(|end| end.contains("server_restart")),
+        "{ends:?}"
+    );
 }
