@@ -69,7 +69,8 @@ fn wrong_settings_folders_ports_and_packs_are_problems() {
     let port = free_port().to_string();
     let file = dir.path().join("file");
     std::fs::write(&file, "").expect("written");
-    let (code, report, _) = doctor(&file, &port, &[]);
+    let empty = file.display().to_string();
+    let (code, report, _) = doctor(&file, &port, &["--config", &empty]);
     assert_eq!(
         (code, finding(&report, "folder", "not a folder").0),
         (Some(1), "problem")

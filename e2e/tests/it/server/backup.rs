@@ -12,7 +12,7 @@ use turnwire_event::SessionId;
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{self, ServerOptions};
-use turnwire_testkit::watch::{SubscribeOptions, WatchClient};
+use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchFrame};
 
 /// Runs the command: whether it succeeded, and what it printed.
 fn turnwire(args: &[&str]) -> (bool, String) {
@@ -109,12 +109,17 @@ async fn backup_under_load_is_restored_with_a_new_epoch() {
     let mut client = WatchClient::connect(&fixture.api, "back", fixture.session)
         .await
         .expect("a connection");
-    let refused = client.subscribed(&SubscribeOptions::since(seen)).await;
-    let refused = refused.expect_err("the position is of another life");
-    assert!(
-        format!("{refused:?}").contains("cursor_expired"),
-        "{refused:?}"
-    );
+    let ask = SubscribeOptions::since(seen);
+    client.subscribe(&ask).await.expect("sent");
+    let refused = loop {
+        if let WatchFrame::Frame(frame) = client.next().await.expect("a frame") {
+            break frame;
+        }
+    };
+    assert_eq!(refused["type"], "subscribe_error", "{refused}");
+    assert_eq!(refused["code"], "cursor_expired", "{refused}");
+    let ask = SubscribeOptions::snapshot();
+    client.subscribed(&ask).await.expect("a snapshot");
     let events = fixture.turn("again").await;
     let last = events.last().expect("an end").id;
     assert!(last.epoch > seen.epoch, "{last} after {seen}");

@@ -134,7 +134,7 @@ async fn follow_turns(api: ApiClient, number: usize) -> Vec<(SessionId, TurnId)>
         if client.subscribed(&SubscribeOptions::live()).await.is_err() {
             break;
         }
-        let text = if accepted.len() % 3 == 2 {
+        let text = if accepted.len() % 3 == 0 {
             "stall"
         } else {
             "go"
