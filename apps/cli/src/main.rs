@@ -20,9 +20,10 @@ use clap::Parser as _;
 use turnwire_tool::guard;
 
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
+use crate::command::upkeep::{backup, doctor, maintenance};
 use crate::command::{
-    approve, backup, chat, doctor, export, maintenance, manual, pack, record, replay, rerun, serve,
-    settings, tail, token, usage, verify,
+    approve, chat, export, manual, pack, record, replay, rerun, serve, settings, tail, token, usage,
+    verify,
 };
 
 // The server allocates small frames on many threads; the system's allocator keeps that memory.

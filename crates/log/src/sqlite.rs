@@ -18,7 +18,6 @@ mod upkeep;
 mod log;
 mod records;
 mod audit;
-mod backup;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,7 +43,7 @@ use crate::sqlite::wal::gauge::WalGauge;
 use crate::sqlite::write::WriteHalf;
 
 pub use audit::{EventColumns, ScopedMessage};
-pub use backup::{
+pub use upkeep::backup::{
     BackupPieces, CheckDepth, CheckError, CheckedChains, DatabaseContent, RestoredDatabase,
 };
 

@@ -42,12 +42,12 @@ use turnwire_tool::{OrphanReaper, ProgramRunner, Toolbox};
 
 use crate::access::live_identity::LiveIdentities;
 use crate::config::ServerConfig;
+use crate::host::reload::Reloader;
 use crate::host::{
     self, BundledService, PackHost, PackLoadError, PackSource, ServerVariables, SingleAgentHost,
 };
 use crate::listen;
 use crate::metrics::MetricsHandle;
-use crate::reload::Reloader;
 use crate::state::AppState;
 use crate::transport::{CountersByVersion, ServerPhase, StreamLimits, Streams};
 use crate::{middleware, routes};

@@ -7,6 +7,7 @@
 //! A loaded pack is replaced as a whole. A turn keeps the pack it was bound to, and a changed pack
 //! with mistakes is not applied (S2-001).
 
+pub mod reload;
 mod variables;
 mod look;
 mod agent_file;

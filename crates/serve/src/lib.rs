@@ -7,7 +7,6 @@
 pub mod config;
 pub mod error;
 pub mod metrics;
-pub mod reload;
 pub mod host;
 pub mod listen;
 pub mod transport;

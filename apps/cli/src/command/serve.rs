@@ -8,7 +8,7 @@ use turnwire_serve::app;
 use turnwire_serve::config::ServerConfig;
 use turnwire_serve::config::log::{Log, LogFormat};
 use turnwire_serve::host::BundledService;
-use turnwire_serve::reload::{ReloadOutcome, Reloader};
+use turnwire_serve::host::reload::{ReloadOutcome, Reloader};
 use turnwire_tool::guard;
 
 use crate::args::{RelayArgs, SettingArgs};

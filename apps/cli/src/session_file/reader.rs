@@ -23,7 +23,7 @@ pub(crate) struct FileFault {
     pub(crate) description: String,
 }
 
-/// Why reading stopped.
+/// Reading stopped: the file is refused, or the disk failed.
 #[derive(Debug)]
 pub(crate) enum ReadFault {
     /// The file is no intact session file.

@@ -35,7 +35,7 @@ pub(crate) enum ExportSource {
     Folder,
 }
 
-/// The first record.
+/// The fields of the first record: the format, the session, the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExportHead {
     pub(crate) format: String,
@@ -57,7 +57,7 @@ pub(crate) struct SessionRecord {
     pub(crate) metadata: JsonObject,
 }
 
-/// A message.
+/// A [`Message`] with the hash by which events refer to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MessageRecord {
     pub(crate) message: Message,
@@ -86,7 +86,7 @@ pub(crate) struct LogStart {
 pub(crate) struct EventRecord<'a> {
     /// The hash of the chain at the event.
     pub(crate) hash: String,
-    /// The stored bytes.
+    /// JSON exactly as the log stores it.
     pub(crate) event: &'a RawValue,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct ReadEvent {
     pub(crate) event: Box<RawValue>,
 }
 
-/// The last record.
+/// The fields of the last record: counts and digests of everything before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExportEnd {
     /// The number of records before this one.

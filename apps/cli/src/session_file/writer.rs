@@ -32,7 +32,7 @@ impl<W: Write> SessionFileWriter<W> {
         }
     }
 
-    /// Writes a record.
+    /// Appends a line and adds it to the digest.
     pub(crate) fn write<T: Serialize>(&mut self, record: RecordKind, fields: &T) -> Result<()> {
         let line = line(record, fields)?;
         self.digest.update(&line);

@@ -29,6 +29,7 @@ pub struct Sub(pub u32);
 impl Epoch {
     /// The epoch of a new session.
     pub const FIRST: Self = Self(1);
+    /// The highest epoch, which ids have room for.
     pub const MAX: u32 = (1 << 20) - 1;
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod session;
 pub(super) mod age;
+pub(super) mod erasure;
 pub(super) mod turn;
 pub(super) mod queue;
 pub(super) mod key;

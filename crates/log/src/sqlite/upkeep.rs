@@ -7,3 +7,4 @@ pub(crate) mod removal;
 pub(crate) mod maintain;
 pub(crate) mod erase;
 pub(crate) mod compact;
+pub(crate) mod backup;

@@ -11,8 +11,8 @@ use crate::record::{EventRecord, SessionAppend};
 use crate::sqlite::change;
 use crate::sqlite::column::{execute, query_value};
 use crate::sqlite::splice::SharedContent;
+use crate::sqlite::table::erasure::EraseState;
 use crate::sqlite::table::{age, key, session};
-use crate::sqlite::upkeep::erase::EraseState;
 use crate::sqlite::wal::commit_tail::{CommitTail, hash_start};
 use crate::sqlite::wal::gauge::WalGauge;
 

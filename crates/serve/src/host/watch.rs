@@ -12,8 +12,8 @@ use std::time::Duration;
 use turnwire_event::metric;
 
 use super::look::FileFingerprint;
+use super::reload::ReloadRequests;
 use super::{PackHost, PackLoadError, PackSource};
-use crate::reload::ReloadRequests;
 
 /// The largest number of files that are checked; a valid pack has fewer.
 const FILES_MAX: usize = 2_000;
@@ -22,36 +22,30 @@ const DEPTH_MAX: usize = 8;
 
 impl PackHost {
     /// Watches until dropped, with a check after each `every`; without it, on `requests` only.
-    pub fn watch(
-        self: Arc<Self>,
-        every: Option<Duration>,
-        mut requests: ReloadRequests,
-    ) -> impl Future<Output = ()> {
-        async move {
-            let mut seen = self.fingerprint().await;
-            // What the pack was read from is not known: it may have changed since.
-            let mut reported = None;
-            loop {
-                let tick = async {
-                    match every {
-                        Some(every) => tokio::time::sleep(every).await,
-                        None => std::future::pending().await,
+    pub async fn watch(self: Arc<Self>, every: Option<Duration>, mut requests: ReloadRequests) {
+        let mut seen = self.fingerprint().await;
+        // What the pack was read from is not known: it may have changed since.
+        let mut reported = None;
+        loop {
+            let tick = async {
+                match every {
+                    Some(every) => tokio::time::sleep(every).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = requests.next() => {
+                    seen = self.fingerprint().await;
+                    let outcome = self.renew().await;
+                    reported = self.report(outcome).then_some(seen);
+                }
+                () = tick => {
+                    let now = self.fingerprint().await;
+                    if now == seen && Some(now) != reported {
+                        let outcome = self.reload().await;
+                        reported = self.report(outcome).then_some(now);
                     }
-                };
-                tokio::select! {
-                    () = requests.next() => {
-                        seen = self.fingerprint().await;
-                        let outcome = self.renew().await;
-                        reported = self.report(outcome).then_some(seen);
-                    }
-                    () = tick => {
-                        let now = self.fingerprint().await;
-                        if now == seen && Some(now) != reported {
-                            let outcome = self.reload().await;
-                            reported = self.report(outcome).then_some(now);
-                        }
-                        seen = now;
-                    }
+                    seen = now;
                 }
             }
         }

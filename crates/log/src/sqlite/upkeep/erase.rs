@@ -11,17 +11,15 @@
 //! with it. Pages are read and written as rows of `sqlite_dbpage`, through the cache and the WAL like
 //! every write. The kind of a page is read from the pointer map of the file.
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::{Connection, params};
 
 use crate::error::{AppendError, ReadError};
 use crate::maintenance::{PieceBudget, PieceMeter, Progress};
 use crate::sqlite::SqliteStore;
 use crate::sqlite::column::{execute, query_value};
+use crate::sqlite::table::erasure::{ErasePass, EraseStage};
 use crate::sqlite::upkeep::maintain::is_incremental;
 use crate::sqlite::write::{WriteHalf, begin};
-
-/// The key of the table `meta` that says that removed rows may have left something.
-const DUE: &str = "erase_due";
 
 /// The first page of a file that has rows of sessions: the first is the schema, the second maps pages.
 const FIRST_PAGE: u32 = 3;
@@ -32,58 +30,9 @@ const PENDING_BYTE: u64 = 0x4000_0000;
 /// Pages read between two looks at the time.
 const PAGES_PER_LOOK: u32 = 16;
 
-/// Where the erasure is.
-#[derive(Debug, Default)]
-pub(crate) struct EraseState {
-    /// Whether `meta` says that something is due; `None` before it was read.
-    is_due: Option<bool>,
-    /// Removals since the start; an erasure is done only if none came after its begin.
-    removals: u64,
-    pass: Option<ErasePass>,
-}
-
-/// One pass over the file.
-#[derive(Clone, Copy, Debug)]
-struct ErasePass {
-    next_page: u32,
-    /// The removals when the pass began.
-    removals: u64,
-    stage: EraseStage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EraseStage {
-    Pages,
-    /// Every page was read; a checkpoint has to cut the WAL.
-    Wal,
-}
-
-impl EraseState {
-    /// Records in the transaction of a removal that there is something to erase.
-    pub(crate) fn add_removal(&mut self, tx: &Transaction<'_>) -> rusqlite::Result<()> {
-        self.removals += 1;
-        execute(
-            tx,
-            "INSERT OR IGNORE INTO meta (key, value) VALUES (?1, 1)",
-            [DUE],
-        )?;
-        // If the transaction fails, a pass finds nothing.
-        self.is_due = Some(true);
-        Ok(())
-    }
-
-    fn is_due(&mut self, c: &Connection) -> rusqlite::Result<bool> {
-        if let Some(is_due) = self.is_due {
-            return Ok(is_due);
-        }
-        let sql = "SELECT value FROM meta WHERE key = ?1";
-        let value: Option<i64> = query_value(c, sql, [DUE]).optional()?;
-        Ok(*self.is_due.insert(value == Some(1)))
-    }
-}
-
 impl SqliteStore {
-    /// See [`Maintenance::erase_removed`](crate::Maintenance::erase_removed).
+    /// Reads some pages on a reader, and overwrites those with something in them on the writer; the
+    /// last piece waits for the checkpoint. [`Maintenance`](crate::Maintenance) has the promise.
     pub(crate) fn erase_piece(&self, budget: &PieceBudget) -> Result<Progress, AppendError> {
         let Some(pass) = self.write(WriteHalf::erase_pass)? else {
             return Ok(Progress::Done);
@@ -105,7 +54,7 @@ impl SqliteStore {
     }
 }
 
-/// What one look over some pages found.
+/// Pages of one look that need work, and where the next look begins.
 struct ResidueFound {
     /// Pages with something in their unused parts.
     pages: Vec<u32>,
@@ -182,8 +131,7 @@ impl WriteHalf {
     }
 
     fn clear_due(&mut self) -> Result<(), AppendError> {
-        execute(&self.connection, "DELETE FROM meta WHERE key = ?1", [DUE])?;
-        self.erase.is_due = Some(false);
+        self.erase.clear(&self.connection)?;
         self.after_commit()
     }
 }

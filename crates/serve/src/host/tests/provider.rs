@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::reload::Reloader;
+use crate::host::reload::Reloader;
 
 const LOCAL: &str = "providers:
   local:

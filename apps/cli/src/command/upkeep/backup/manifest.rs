@@ -34,7 +34,7 @@ pub(super) struct FileDigest {
     pub(super) digest: ContentDigest,
 }
 
-/// The database.
+/// Counts and digest of the copied database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DatabaseEntry {
     /// The number of the last migration.
