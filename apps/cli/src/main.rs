@@ -22,8 +22,8 @@ use turnwire_tool::guard;
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
 use crate::command::upkeep::{backup, doctor, maintenance};
 use crate::command::{
-    approve, chat, export, manual, pack, record, replay, rerun, serve, settings, tail, token, usage,
-    verify,
+    approve, chat, export, manual, pack, record, replay, rerun, serve, settings, tail, token,
+    usage, verify,
 };
 
 // The server allocates small frames on many threads; the system's allocator keeps that memory.

@@ -72,9 +72,9 @@ pub enum TokenFileError {
         /// What is wrong, with line and column where they are known.
         problem: String,
     },
-    /// Others can read the file.
-    #[error("{path}: others can read it; run: chmod 600 {path}")]
-    Readable {
+    /// Others than the user of the server can change the file.
+    #[error("{path}: others can change it; run: chmod 600 {path}")]
+    Writable {
         /// The file.
         path: String,
     },
@@ -133,7 +133,7 @@ impl TokenFile {
         &self.0
     }
 
-    /// Reads all tokens. A file that does not exist has none; one that others can read is refused.
+    /// Reads all tokens. A file that does not exist has none; one that others can change is refused.
     pub fn read(&self) -> Result<TokenTable, TokenFileError> {
         let mut table = TokenTable::new();
         for (hash, record) in self.records()? {
@@ -153,9 +153,9 @@ impl TokenFile {
             Err(error) => return Err(self.io(error)),
         };
         let meta = file.metadata().map_err(|error| self.io(error))?;
-        if meta.mode() & 0o077 != 0 {
+        if meta.mode() & 0o022 != 0 {
             let path = self.0.display().to_string();
-            return Err(TokenFileError::Readable { path });
+            return Err(TokenFileError::Writable { path });
         }
         let mut limited = file.take(FILE_BYTES_MAX + 1);
         limited
@@ -354,12 +354,20 @@ mod tests {
         assert!(!text.contains(token.reveal()), "{text}");
         let meta = fs::metadata(file.path()).expect("a file");
         assert_eq!(meta.permissions().mode() & 0o777, 0o600);
-        fs::set_permissions(file.path(), fs::Permissions::from_mode(0o640)).expect("a mode");
-        let refused = file.read().expect_err("readable");
-        assert!(
-            matches!(refused, TokenFileError::Readable { .. }),
-            "{refused}"
-        );
+        let set_mode = |mode| {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).expect("a mode");
+        };
+        // As a secret of Kubernetes is mounted.
+        set_mode(0o440);
+        assert_eq!(file.read().expect("tokens").len(), 1);
+        for mode in [0o620, 0o602] {
+            set_mode(mode);
+            let refused = file.read().expect_err("others can change it");
+            assert!(
+                matches!(refused, TokenFileError::Writable { .. }),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

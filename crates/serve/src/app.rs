@@ -272,10 +272,7 @@ impl App {
         let accepting = tokio::spawn(accepting);
         let host = state.host.clone();
         let policy_task = host.map(|host| tokio::spawn(policies(host, state.service.clone())));
-        let identity_task = tokio::spawn(follow_identities(
-            state.config.clone(),
-            state.streams.clone(),
-        ));
+        let identity_task = tokio::spawn(follow_identities(state.streams.clone()));
         drain.cancelled().await;
         let drain_ms = state.config.listen.drain_ms;
         tracing::info!("draining: no new turns, {drain_ms} ms for those that run");
@@ -308,10 +305,9 @@ impl App {
     }
 }
 
-/// Keeps credentials, attach tokens and the identities of connections up to date; never ends.
-async fn follow_identities(config: Arc<ServerConfig>, streams: Arc<Streams>) {
+/// Keeps attach tokens and the identities of connections up to date; never ends.
+async fn follow_identities(streams: Arc<Streams>) {
     tokio::join!(
-        access::follow_credentials(config, streams.clone()),
         access::remove_expired_tokens(streams.clone()),
         streams.identities.sweep(),
     );
@@ -331,8 +327,7 @@ async fn policies(host: Arc<PackHost>, sessions: SessionService) {
 }
 
 /// Runs the server until SIGTERM or SIGINT; a second signal ends it at once. Packs may name the
-/// variables of `services`.
-/// SIGHUP reloads the parts of `reloader` and those that the server adds to it.
+/// variables of `services`. SIGHUP reloads the parts of `reloader` and those that the server adds to it.
 pub fn run(
     mut config: ServerConfig,
     services: &[BundledService],
@@ -368,6 +363,11 @@ pub fn run(
             tokio::spawn(host.clone().watch(every, reloader.subscribe()));
             App::hosting(config, host).await?
         };
+        tokio::spawn(access::follow_credentials(
+            app.state.config.clone(),
+            app.state.streams.clone(),
+            reloader.subscribe(),
+        ));
         // Only now: no client may connect before the turns of the last run are closed.
         let listener = listen::bind(&app.state.config)?;
         let address = listener.local_addr()?;

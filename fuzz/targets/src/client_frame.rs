@@ -54,7 +54,12 @@ fn check(text: &str) {
                 "the schema accepts an unknown frame"
             );
         }
-        Ok(ClientFrame::Cancel { .. } | ClientFrame::Ping { .. } | ClientFrame::Pong { .. }) => {
+        Ok(
+            ClientFrame::Cancel { .. }
+            | ClientFrame::Renew { .. }
+            | ClientFrame::Ping { .. }
+            | ClientFrame::Pong { .. },
+        ) => {
             accepts(&value);
         }
         Err(ClientFrameError::Subscribe(error)) => {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
 use turnwire_dial::{AllowRule, DialError, Dialer, DialerOptions};
 use turnwire_event::Clock;
 use turnwire_identity::{Authenticator, ClaimNames, JwtRules, KeyLocation, LoadError, TokenFile};
@@ -16,6 +15,7 @@ use crate::access::forwarded::TrustedProxies;
 use crate::access::guard::Guard;
 use crate::config::auth::{Auth, AuthMode};
 use crate::config::{ServerConfig, owner_share};
+use crate::host::reload::ReloadRequests;
 use crate::middleware::AccessRules;
 use crate::request::shares::RequestShares;
 use crate::transport::Streams;
@@ -102,8 +102,12 @@ pub(super) fn request_rules(config: &ServerConfig, streams: &Streams) -> AccessR
     }
 }
 
-/// Loads credentials again when they may have changed, on SIGHUP at once; never returns.
-pub(super) async fn follow_credentials(config: Arc<ServerConfig>, streams: Arc<Streams>) {
+/// Loads credentials again when they may have changed, and at each of `requests`; never returns.
+pub(super) async fn follow_credentials(
+    config: Arc<ServerConfig>,
+    streams: Arc<Streams>,
+    mut requests: ReloadRequests,
+) {
     let authenticator = streams.identities.authenticator();
     let auth = &config.auth;
     let every = match (auth.mode, &auth.jwt_jwks) {
@@ -111,17 +115,10 @@ pub(super) async fn follow_credentials(config: Arc<ServerConfig>, streams: Arc<S
         (AuthMode::Jwt, Some(KeyLocation::Url(_))) => auth.jwt_refresh_ms,
         (AuthMode::Tokens | AuthMode::Jwt, _) => auth.reload_ms,
     };
-    let mut hangup = signal(SignalKind::hangup()).ok();
     loop {
-        let hung_up = async {
-            match &mut hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(every)) => {}
-            _ = hung_up => {}
+            () = requests.next() => {}
         }
         // Logged and counted where it happens.
         let _ = authenticator.reload().await;

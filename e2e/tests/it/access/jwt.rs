@@ -185,14 +185,31 @@ async fn withdrawn_key_revokes_its_tokens() {
 async fn server_waits_for_keys_of_an_issuer_that_is_down() {
     let key = SigningKey::es256("first");
     let issuer = TestIssuer::start(&[&key]).await;
-    issuer.serve_page(SitePage::new(503, "text/plain", "down"));
     let options = jwt_options(ServerOptions::default(), &issuer.url());
-    let server = TestServer::start(options.set("auth", "jwt_refresh_ms", 1000)).await;
+    let mut server = TestServer::start(options.set("auth", "jwt_refresh_ms", 1000)).await;
     let token = key.sign(&claims(ACME, "ann"));
-    let answer = with_token(&server, &token)
-        .get("/sessions")
-        .await
-        .expect("an answer");
+    let (api, caller) = (server.api(), with_token(&server, &token));
+    server.kill().await;
+    issuer.serve_page(SitePage::new(503, "text/plain", "down"));
+    let restarted = tokio::spawn(async move {
+        server.run().await.expect("ready once there are keys");
+        server
+    });
+    let mut probe = api.get("/readyz").await;
+    for _ in 0..200 {
+        if probe.is_ok() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        probe = api.get("/readyz").await;
+    }
+    let probe = probe.expect("an answer");
+    assert_eq!(
+        (probe.status, probe.code().as_str()),
+        (503, "auth_unavailable")
+    );
+    assert_eq!(probe.json()["reasons"], json!(["auth_unavailable"]));
+    let answer = caller.get("/sessions").await.expect("an answer");
     assert_eq!(
         (answer.status, answer.code().as_str()),
         (503, "auth_unavailable")
@@ -200,13 +217,8 @@ async fn server_waits_for_keys_of_an_issuer_that_is_down() {
     assert_eq!(answer.header("retry-after"), "5");
     assert!(!answer.body.contains("127.0.0.1"), "{}", answer.body);
     issuer.serve(&[&key]);
-    for _ in 0..100 {
-        if asked(&server, &token).await == ACCEPTED {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the keys are not loaded");
+    let server = restarted.await.expect("ready");
+    assert_eq!(asked(&server, &token).await, ACCEPTED);
 }
 
 #[tokio::test]

@@ -23,11 +23,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* The settings file: what the chart decides, with `settings` on top. */}}
 {{- define "turnwire.settings" -}}
 {{- $listen := dict "address" "0.0.0.0:8421" -}}
+{{- $server := dict -}}
 {{- if .Values.publicUrl -}}
-{{- $_ := set $listen "public_url" .Values.publicUrl -}}
+{{- $_ := set $server "public_url" .Values.publicUrl -}}
 {{- end -}}
 {{- if .Values.trustedProxies -}}
-{{- $_ := set $listen "trusted_proxies" (join "," .Values.trustedProxies) -}}
+{{- $_ := set $server "trusted_proxies" (join "," .Values.trustedProxies) -}}
 {{- end -}}
 {{- $auth := dict "mode" .Values.auth.mode -}}
 {{- if eq .Values.auth.mode "jwt" -}}
@@ -37,7 +38,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else if .Values.auth.tokensSecret -}}
 {{- $_ := set $auth "tokens_file" "/etc/turnwire/tokens/tokens.json" -}}
 {{- end -}}
-{{- $own := dict "listen" $listen "auth" $auth "log" (dict "format" "json") -}}
+{{- $own := dict "listen" $listen "server" $server "auth" $auth "log" (dict "format" "json") -}}
 {{- if or .Values.pack.files .Values.pack.existingConfigMap -}}
 {{- $_ := set $own "pack" (dict "dir" "/etc/turnwire/pack") -}}
 {{- end -}}
