@@ -145,12 +145,14 @@ pub(super) fn cursor(
         ("Last-Event-ID", header),
         ("last_event_id", parameter.as_deref()),
     ];
-    let mut named = named
-        .into_iter()
-        .filter_map(|(field, text)| Some((field, text?)));
-    let cursor = named.find(|(_, text)| !text.is_empty());
-    let cursor = cursor.map(|(field, text)| text.parse().map_err(|_| invalid(field)));
-    let cursor = cursor.transpose()?;
+    let mut cursor = None;
+    for (field, text) in named {
+        let text = text.filter(|text| !text.is_empty());
+        let parsed = text.map(|text| text.parse().map_err(|_| invalid(field)));
+        // The second is read too: a request with a malformed one is never accepted.
+        let parsed = parsed.transpose()?;
+        cursor = cursor.or(parsed);
+    }
     params.refuse_rest()?;
     Ok(cursor)
 }

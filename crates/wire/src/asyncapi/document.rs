@@ -135,7 +135,7 @@ fn chat_channel(version: &str, frames: &FrameMessages) -> Value {
         "address": "/chat/stream",
         "title": format!("A turn and its answer, version {version}"),
         "description": format!(
-            "`POST` submits a turn; the response is its stream. The header `X-Wire-Version: {version}` selects the version."
+            "A POST request submits a turn; the response is its stream. The header `X-Wire-Version: {version}` selects the version."
         ),
         "messages": frames.in_components(),
         "bindings": { "http": {} },
@@ -147,7 +147,7 @@ fn resumed_channel(version: &str, frames: &FrameMessages) -> Value {
         "address": "/chat/{response_id}/stream",
         "title": format!("The rest of an answer, version {version}"),
         "description": format!(
-            "`GET` goes on after the frame whose id is in the header `Last-Event-ID` (the pattern is `{FRAME_ID_PATTERN}`), \
+            "A GET request goes on after the frame whose id is in the header `Last-Event-ID` (the pattern is `{FRAME_ID_PATTERN}`), \
              or begins with the first. The header `X-Wire-Version: {version}` selects the version."
         ),
         "parameters": { "response_id": { "description": "The turn, by its response id." } },

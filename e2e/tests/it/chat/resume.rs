@@ -91,6 +91,11 @@ async fn unreadable_cursor_is_refused() {
             problem(&answer, 400, "invalid_cursor", text);
             let answer = asked(&fixture, turn, &format!("?last_event_id={text}"), &[]).await;
             problem(&answer, 400, "invalid_cursor", text);
+            // The header takes precedence; that it is right does not mend the parameter.
+            let header = format!("last-event-id: {good}");
+            let query = format!("?last_event_id={text}");
+            let answer = asked(&fixture, turn, &query, &[&header]).await;
+            problem(&answer, 400, "invalid_cursor", text);
         }
         let header = format!("last-event-id: {good}");
         let twice = asked(&fixture, turn, "", &[&header, &header]).await;

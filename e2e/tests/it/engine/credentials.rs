@@ -14,10 +14,10 @@ use turnwire_testkit::server::{ServerOptions, TestServer, binary};
 /// The market with a key of its data service in a file.
 fn pack(ccs: &FakeDataService, key_file: &Path) -> TestPack {
     let file = key_file.display();
-    let credentials = format!("', key_headers: {{x-api-key: {{key_file: '{file}'}}}}}}\n");
+    let credentials = format!("market: {{key_headers: {{x-api-key: {{key_file: '{file}'}}}}, ");
     let script = working(asks(&["shop"], "Here you are."));
     TestPack::market(&ccs.url())
-        .change("connectors.yaml", "'}\n", &credentials)
+        .change("connectors.yaml", "market: {", &credentials)
         .script(&script)
 }
 
@@ -63,14 +63,13 @@ async fn missing_key_is_an_error_with_its_position() {
     let ccs = FakeDataService::start().await;
     let nowhere = Path::new("/nonexistent/market.key");
     let of_file = pack(&ccs, nowhere);
-    let variable = "', key_headers: {x-api-key: {key: '${MARKET_TOKEN}'}}}\n";
-    let of_variable = TestPack::market(&ccs.url()).change("connectors.yaml", "'}\n", variable);
+    let variable = "market: {key_headers: {x-api-key: {key: '${MARKET_TOKEN}'}}, ";
+    let of_variable = TestPack::market(&ccs.url()).change("connectors.yaml", "market: {", variable);
     let of_variable = of_variable.script(&asks(&["shop"], "Here you are."));
     let file = "the header `x-api-key` of `market`: the key should be in the file \
                 `/nonexistent/market.key`, which cannot be read: entity not found";
     let variable = "the header `x-api-key` of `market`: the key should be in the variable \
-                    `MARKET_TOKEN`, which is not set; write: MARKET_TOKEN into the environment before \
-                    the start";
+                    `MARKET_TOKEN`, which is not set";
     for (pack, expected) in [(of_file, file), (of_variable, variable)] {
         let folder = tempfile::tempdir().expect("a folder");
         pack.write(folder.path()).expect("a folder");

@@ -19,9 +19,9 @@ use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{ServerOptions, binary};
 use turnwire_testkit::watch::SubscribeOptions;
 
-/// The credentials of the data service; `KEY_FILE` is a path.
-const CREDENTIALS: &str = "', headers: {x-team: blue}, key_headers: {authorization: \
-    {key: '${MARKET_TOKEN}', prefix: 'Bearer '}, x-client-key: {key_file: '${MARKET_KEY_FILE}'}}}\n";
+/// The credentials of the data service, at the start of its entry.
+const CREDENTIALS: &str = "market: {headers: {x-team: blue}, key_headers: {authorization: \
+    {key: '${MARKET_TOKEN}', prefix: 'Bearer '}, x-client-key: {key_file: '${MARKET_KEY_FILE}'}}, ";
 
 /// Turns whose sub-agent goes wrong by itself.
 const OTHERS: [&str; 7] = [
@@ -254,7 +254,7 @@ fn pack(marks: &mut Markers, ccs: &FakeDataService, script: &ModelScript) -> Tes
         .function("shop", "boom", "fail");
     let tools = describe(marks, pack.text("tools.yaml"), 1);
     pack.put("tools.yaml", &tools)
-        .change("connectors.yaml", "'}\n", CREDENTIALS)
+        .change("connectors.yaml", "market: {", CREDENTIALS)
         .put("prompts/persona.md", &marks.put("persona"))
         .put("prompts/worker.md", &marks.put("worker"))
         .change(
