@@ -14,7 +14,7 @@ use crate::fault::UpstreamFault;
 use crate::inner_event::InnerEvent;
 use crate::translation::Translation;
 
-/// Who answers.
+/// Decides what becomes of the text of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerSpeaker {
     /// The orchestrator, whose text is streamed as a message.

@@ -24,10 +24,14 @@ mod call;
 mod tool;
 mod enrich;
 mod servers;
-#[cfg(feature = "fuzzing")]
-pub(crate) mod fuzzing;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use connection::{ResultSender, ResultSlot, reduce_answer};
 pub use error::McpServerError;
+#[cfg(feature = "fuzzing")]
+pub(crate) use list::usable_tools;
+#[cfg(feature = "fuzzing")]
+pub(crate) use output::{CallOutput, CallResult};
 pub use servers::{McpServers, McpToolset};
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use turnwire_event::{Body, Event, Position, Timestamp, TurnId};
 use turnwire_wire::pc3::{DecodedBlock, FrameCursor, WireVersion, decode, project, project_after};
 use turnwire_wire::session::write_event;
 
-/// Lines of events.
 pub(crate) fn run(input: &[u8]) {
     let mut work = OpenWork::default();
     let mut turns: BTreeMap<TurnId, OpenTurn> = BTreeMap::new();

@@ -49,7 +49,7 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    /// The next input.
+    /// A seed after one to six changes, cut to the largest size.
     pub fn next_input(&mut self) -> Vec<u8> {
         let seed = self.below(self.corpus.len());
         let mut input = self.corpus[seed].clone();

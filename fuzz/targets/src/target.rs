@@ -25,7 +25,7 @@ const fn target(name: &'static str, bytes_max: usize, run: fn(&[u8])) -> Target 
 }
 
 impl Target {
-    /// All targets.
+    /// From what clients send over the store to what upstreams, tools and authors send.
     pub const ALL: &'static [Self] = &[
         target("cursor", 128, cursor::run),
         target("client_frame", 4_096, client_frame::run),

@@ -317,7 +317,6 @@ pub struct KeyHeader {
 pub struct ClientCertificate {
     /// The certificate and the intermediate ones after it.
     pub cert_file: String,
-    /// The private key.
     pub key_file: String,
     /// The line and the column of the block in `connectors.yaml`.
     pub position: (u64, u64),

@@ -15,7 +15,7 @@ block with the data `[DONE]`, which is not JSON, and comments may stand between 
 Clients skip frames, events and members that they do not know. Sessions and turns are made over \
 HTTP, which `/openapi.json` describes.";
 
-/// Generates the document.
+/// What [`DOCUMENT`](super::DOCUMENT) is, made from the types again.
 pub fn generate() -> Value {
     let client = FrameMessages::new("SessionClient", "type", &schema::client_frame());
     let server = FrameMessages::new("SessionServer", "type", &schema::server_frame());
