@@ -14,6 +14,7 @@ pub mod json_object;
 pub mod message;
 pub mod body;
 pub mod envelope;
+pub mod trace;
 pub mod filter;
 pub mod row;
 pub mod fold;
@@ -38,3 +39,4 @@ pub use primitive::id::{
 };
 pub use primitive::position::{Epoch, EventId, Position, Seq, Sub};
 pub use primitive::{actor, clock, day, id, position};
+pub use trace::{CallerTrace, SpanId, TracePropagation};

@@ -4,6 +4,7 @@
 //! [`HistoryReader`], and stop when their future is dropped.
 
 mod child_task;
+mod turn_tracer;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,8 +26,12 @@ use crate::message::{Message, ProviderState};
 use crate::metric::SubAgentVerticals;
 use crate::position::Position;
 use crate::row::NewMessage;
+use crate::trace::TracePropagation;
 
 pub use child_task::{ChildTask, ChildTaskId, ChildTaskRegistry, TaskPermit};
+pub use turn_tracer::{
+    CommittedBatch, MeasuredSpan, SpanValue, StartingTurn, TracedEvent, TurnTracer,
+};
 
 /// A boxed future, so that the port traits stay object-safe.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -123,6 +128,11 @@ pub trait EventEmitter: Send + Sync {
         let _ = (call_id, usage);
     }
 
+    /// Records a span that was measured where it happened; see [`MeasuredSpan`]. Not an event.
+    fn record_span(&self, span: MeasuredSpan) {
+        let _ = span;
+    }
+
     /// Reserves the id that an upstream gave to the response of this turn. False if another turn of
     /// the owner has it.
     fn claim_response_id<'a>(&'a self, id: &'a UpstreamId) -> BoxFuture<'a, bool> {
@@ -199,7 +209,10 @@ pub struct WorkerTask {
     pub limit: Duration,
     /// What the event of the worker's end shows of its answer.
     pub detail: SummaryDetail,
-    pub trace: Option<Arc<TraceContext>>,
+    /// The span of the worker's turn, below that of the tool.
+    pub trace: Option<TraceContext>,
+    /// What the trace has beside its ids.
+    pub propagation: TracePropagation,
 }
 
 /// How a worker's turn ended, as [`WorkerLauncher::run`] reports it; its terminal is durable.
@@ -309,6 +322,8 @@ pub struct TurnInput {
     pub episode_id: EpisodeId,
     /// The caller's trace context.
     pub trace: Option<Arc<TraceContext>>,
+    /// What the trace has beside its ids, for the services that the turn calls.
+    pub propagation: TracePropagation,
     /// The time limit of the turn, from the start of its work.
     pub turn_timeout: Duration,
     /// The kind of message as a label of metrics; empty for a turn of a person.

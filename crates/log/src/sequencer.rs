@@ -9,6 +9,7 @@ mod state;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -83,6 +84,8 @@ pub struct ReleasedEvent {
     pub bytes: Bytes,
     /// The same event's body, for folds.
     pub body: Body,
+    /// The trace context, also of transient events.
+    pub trace: Option<Arc<TraceContext>>,
 }
 
 /// The batch that holds the rows of a [`Sequencer::put`]; see [`Sequencer::stored`].
@@ -94,6 +97,11 @@ pub struct BatchTicket(u64);
 pub trait EventSink: Send + Sync {
     /// Takes events out of `events`, which are in order.
     fn publish(&self, events: &mut Vec<ReleasedEvent>);
+    /// The records of `batch` are on disk, which the writer began to write at `began`. Called before
+    /// their events are published.
+    fn committed(&self, batch: &SessionAppend, began: Instant) {
+        let _ = (batch, began);
+    }
     /// The session's log is damaged; no event will follow.
     fn quarantined(&self);
 }
@@ -380,8 +388,9 @@ impl BatchSource for Sequencer {
         self.state.lock().take(self.session)
     }
 
-    fn committed(&self, batch: &SessionAppend) {
+    fn committed(&self, batch: &SessionAppend, began: Instant) {
         let mut state = self.state.lock();
+        self.sink.committed(batch, began);
         if let Some(last) = batch.records.last() {
             state.committed = last.seq;
         }

@@ -33,8 +33,9 @@ use crate::reserve::DiskReserve;
 pub(crate) trait BatchSource: Send + Sync {
     /// Takes the events and rows since the last call; `None` if there are none.
     fn take(&self) -> Option<SessionAppend>;
-    /// Called when `batch`, which [`take`](Self::take) returned, is durable.
-    fn committed(&self, batch: &SessionAppend);
+    /// Called when `batch`, which [`take`](Self::take) returned and whose write began at `began`, is
+    /// durable.
+    fn committed(&self, batch: &SessionAppend, began: Instant);
     /// Called when the batch can never be written.
     fn quarantined(&self);
 }
@@ -405,17 +406,18 @@ impl WriterThread {
     /// Appends a group in one transaction, or session by session if it is refused.
     fn commit(&self, group: Group) {
         let (sources, batch): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let began = Instant::now();
         match self.append(&batch) {
             Ok(()) => {
                 for (source, append) in sources.iter().zip(&batch) {
-                    source.committed(append);
+                    source.committed(append, began);
                 }
             }
             Err(error) => {
                 tracing::error!(%error, "a group commit was refused: appending session by session");
                 for (source, append) in sources.iter().zip(&batch) {
                     match self.append(std::slice::from_ref(append)) {
-                        Ok(()) => source.committed(append),
+                        Ok(()) => source.committed(append, began),
                         Err(error) => {
                             tracing::error!(%error, session = %append.session, "session quarantined");
                             metrics::counter!(metric::SESSION_DAMAGED_TOTAL).increment(1);

@@ -12,12 +12,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::time::timeout_at;
+use turnwire_dial::RequestHeaders;
 use turnwire_event::body::llm::{CallFailed, CallStarted};
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::{CallPurpose, CancelCode, LlmErrorClass};
 use turnwire_event::metric;
 use turnwire_event::port::{Emission, EmitRefusal, EventEmitter, deliver};
-use turnwire_event::{Actor, Body, CallId, TraceContext, TurnId, UpstreamId};
+use turnwire_event::trace::trace_id_of;
+use turnwire_event::{
+    Actor, Body, CallId, SpanId, TraceContext, TracePropagation, TurnId, UpstreamId,
+};
 
 use crate::fault::UpstreamFault;
 use crate::held_response::{HeldResponse, count_replaced};
@@ -62,7 +66,8 @@ pub(crate) struct AnswerRequest {
     pub(crate) body: Bytes,
     /// Posted to `cancel_url` if the answer is stopped.
     pub(crate) stop: Bytes,
-    pub(crate) traceparent: String,
+    /// The headers of the trace.
+    pub(crate) trace: RequestHeaders,
 }
 
 /// An answer that is read.
@@ -90,13 +95,9 @@ impl Answer<'_> {
             self.open_response(None).await?;
         }
         self.start_call().await?;
-        let AnswerRequest {
-            body,
-            stop,
-            traceparent,
-        } = request;
+        let AnswerRequest { body, stop, trace } = request;
         let cancel = CancelNotice::new(Arc::clone(self.upstream), stop);
-        let end = match self.upstream.call(body, &traceparent, cancel).await {
+        let end = match self.upstream.call(body, trace, cancel).await {
             Ok(mut call) => {
                 let end = self.read(&mut call).await?;
                 if !matches!(end, AnswerEnd::Fault(_)) {
@@ -295,10 +296,20 @@ pub(crate) fn model_of(upstream: &Upstream) -> String {
     format!("{RELAY_MODEL_PREFIX}{}", upstream.agent)
 }
 
-/// The header of W3C: the trace and span of the caller, or the trace of the turn itself.
-pub(crate) fn traceparent(trace: Option<&TraceContext>, turn: TurnId, call: CallId) -> String {
-    match trace {
-        Some(trace) => format!("00-{}-{}-01", trace.trace_id, trace.span_id),
-        None => format!("00-{}-{:016x}-01", turn.trace_id(), call.0.0 as u64),
-    }
+/// The headers of a call in the trace of its turn. The span is that of the call if its spans are
+/// recorded here; else the one that the events name, of the sub-agent or of the turn.
+pub(crate) fn trace_headers(
+    trace: Option<&TraceContext>,
+    propagation: &TracePropagation,
+    turn: TurnId,
+    call: CallId,
+) -> RequestHeaders {
+    let is_recorded = propagation.is_exporting && propagation.sampled;
+    let span = match trace.filter(|_| !is_recorded) {
+        Some(trace) => SpanId::parse(&trace.span_id).unwrap_or_else(|| SpanId::of_call(call)),
+        None => SpanId::of_call(call),
+    };
+    let headers = propagation.headers(&trace_id_of(trace, turn), span);
+    let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+    RequestHeaders::new(headers).unwrap_or_default()
 }

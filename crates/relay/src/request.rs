@@ -6,7 +6,7 @@ use turnwire_event::code::TurnKind;
 use turnwire_event::port::{EventEmitter, TurnInput};
 use turnwire_event::{
     ContentBlock, EpisodeId, InvocationId, JsonObject, Message, Owner, Role, SessionId, TenantId,
-    TraceContext, TurnId,
+    TraceContext, TracePropagation, TurnId,
 };
 
 /// The version of [`RelayRequest`].
@@ -27,6 +27,8 @@ pub struct AgentQuestion<'a> {
     /// The metadata of the stored answer.
     pub metadata: JsonObject,
     pub trace: Option<&'a TraceContext>,
+    /// What the trace has beside its ids.
+    pub propagation: &'a TracePropagation,
     pub emitter: &'a dyn EventEmitter,
 }
 

@@ -13,7 +13,7 @@ use turnwire_event::{
     Actor, Body, CallId, ContentBlock, IdGenerator, ProviderState, Role, StopReason, TokenUsage,
 };
 
-use crate::answer::{Answer, AnswerRequest, traceparent};
+use crate::answer::{Answer, AnswerRequest, trace_headers};
 use crate::request::{AgentQuestion, RelayRequest, history};
 use crate::translation::Translation;
 use crate::upstream::Upstream;
@@ -131,7 +131,7 @@ impl RelayedAgent {
         Ok(AnswerRequest {
             body: body.ok_or(AskError::Failed(LlmErrorClass::Internal))?,
             stop: stop.to_string().into(),
-            traceparent: traceparent(question.trace, question.turn_id, call),
+            trace: trace_headers(question.trace, question.propagation, question.turn_id, call),
         })
     }
 }

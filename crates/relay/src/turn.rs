@@ -11,7 +11,7 @@ use turnwire_event::code::{CancelCode, TurnStatus};
 use turnwire_event::port::{EmitRefusal, HistoryBudget, MessageEnd, TurnContext, TurnOutcome};
 use turnwire_event::{Actor, CallId, IdGenerator, ProviderState, StopReason};
 
-use crate::answer::{Answer, AnswerEnd, AnswerRequest, model_of, traceparent};
+use crate::answer::{Answer, AnswerEnd, AnswerRequest, model_of, trace_headers};
 use crate::fault::UpstreamFault;
 use crate::held_response::HeldResponse;
 use crate::request::{RelayRequest, history};
@@ -98,7 +98,12 @@ impl RelayedTurns {
         Some(AnswerRequest {
             body: self.upstream.dialect.body(&request)?,
             stop: stop.to_string().into(),
-            traceparent: traceparent(input.trace.as_deref(), input.turn_id, call),
+            trace: trace_headers(
+                input.trace.as_deref(),
+                &input.propagation,
+                input.turn_id,
+                call,
+            ),
         })
     }
 

@@ -137,10 +137,9 @@ impl Upstream {
     pub(crate) async fn call(
         self: &Arc<Self>,
         body: Bytes,
-        traceparent: &str,
+        trace: RequestHeaders,
         mut cancel: CancelNotice,
     ) -> Result<UpstreamCall, UpstreamFault> {
-        let trace = RequestHeaders::new([("traceparent", traceparent)]).unwrap_or_default();
         let request = HttpRequest {
             headers: self.headers.clone().with(trace),
             accept: "text/event-stream".into(),

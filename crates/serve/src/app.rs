@@ -207,6 +207,7 @@ impl App {
             store: store.clone(),
             writer: writer.clone(),
             producer,
+            tracer: None,
         };
         let sessions = SessionService::start(parts).await;
         let sessions = sessions.map_err(|error| match error {

@@ -12,4 +12,5 @@ pub(crate) mod routing_policy;
 pub(crate) mod response_claim;
 pub(crate) mod presence;
 pub(crate) mod turn_runner;
+pub(crate) mod traced_sink;
 pub(crate) mod session;

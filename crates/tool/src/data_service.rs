@@ -9,10 +9,12 @@
 //! principal of the turn.
 
 mod registry;
+mod envelope_fields;
 mod envelope;
 mod request;
 mod transport;
 mod verdict;
+mod service_span;
 mod metrics;
 mod connector;
 mod tool;

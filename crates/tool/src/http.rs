@@ -118,7 +118,12 @@ impl HttpTool {
     }
 
     async fn run(self: Arc<Self>, call: ToolInvocation) -> Result<Value, ToolFailure> {
-        let request = self.request(&call.input)?;
+        let mut request = self.request(&call.input)?;
+        let trace = call.trace_headers();
+        let trace = trace.iter().map(|(name, value)| (*name, value.as_str()));
+        // A header of the pack wins.
+        let trace = RequestHeaders::new(trace).unwrap_or_default();
+        request.headers = trace.with(request.headers);
         let response = self.dialer.send(request).await.map_err(failure)?;
         result(&response, &self.secrets)
     }

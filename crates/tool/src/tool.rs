@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use turnwire_event::code::{Reason, ToolErrorClass, ToolType};
 use turnwire_event::port::{BoxFuture, Emission, EmitRefusal, EventEmitter};
-use turnwire_event::{Actor, Body, Position, ToolUseId};
+use turnwire_event::{Actor, Body, Position, SpanId, ToolUseId, TraceContext};
 
 pub use context::ToolContext;
 pub use item_store::ItemStore;
@@ -41,6 +41,27 @@ impl ToolInvocation {
             ..Emission::new(actor, body)
         };
         deliver(&*self.emitter, emission).await
+    }
+
+    /// The trace of the turn of a worker that the call delegates to: below the span of the tool.
+    pub(crate) fn worker_trace(&self) -> TraceContext {
+        TraceContext {
+            trace_id: self.context.trace_id(),
+            span_id: SpanId::of_worker(self.tool_use_id).to_string(),
+            parent_span_id: Some(SpanId::of_tool(self.tool_use_id).to_string()),
+        }
+    }
+
+    /// The trace headers of a request that the tool sends; none unless this server exports spans.
+    pub(crate) fn trace_headers(&self) -> Vec<(&'static str, String)> {
+        let propagation = &self.context.propagation;
+        match propagation.is_exporting {
+            false => Vec::new(),
+            true => {
+                let span = SpanId::of_tool(self.tool_use_id);
+                propagation.headers(&self.context.trace_id(), span)
+            }
+        }
     }
 }
 

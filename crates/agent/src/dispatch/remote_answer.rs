@@ -48,6 +48,7 @@ pub(super) async fn ask(
         messages,
         metadata: message_metadata::of_invocation(id, invocation.invocation_id),
         trace: tool_context.trace.as_deref(),
+        propagation: &tool_context.propagation,
         emitter: &*invocation.emitter,
     };
     let wait_start = Instant::now();

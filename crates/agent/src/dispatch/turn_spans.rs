@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnwire_event::port::TurnInput;
-use turnwire_event::{IdGenerator, TraceContext};
+use turnwire_event::{IdGenerator, SpanId, TraceContext};
 
 /// Creates the [`TraceContext`]s of a turn.
 pub(crate) struct TurnSpans {
@@ -18,7 +18,7 @@ impl TurnSpans {
             Some(trace) => TraceContext::clone(trace),
             None => TraceContext {
                 trace_id: input.turn_id.trace_id(),
-                span_id: span_id(&*id_generator),
+                span_id: SpanId::of_turn(input.turn_id).to_string(),
                 parent_span_id: None,
             },
         };

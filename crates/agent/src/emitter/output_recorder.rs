@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
+use turnwire_event::port::{
+    BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MeasuredSpan, MessageEnd,
+};
 use turnwire_event::{Body, CallId, ContentBlock, Position, TokenUsage};
 
 use super::open_placeholders::OpenPlaceholders;
@@ -84,6 +86,10 @@ impl EventEmitter for OutputRecorder {
 
     fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
         self.inner.report_usage(call_id, usage);
+    }
+
+    fn record_span(&self, span: MeasuredSpan) {
+        self.inner.record_span(span);
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {

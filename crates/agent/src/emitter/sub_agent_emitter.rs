@@ -13,7 +13,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use turnwire_event::body::turn::TurnError;
 use turnwire_event::code::ToolType;
-use turnwire_event::port::{BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MessageEnd};
+use turnwire_event::port::{
+    BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, MeasuredSpan, MessageEnd,
+};
 use turnwire_event::{
     ActorKind, Body, CallId, ContentBlock, InvocationId, Position, TokenUsage, ToolUseId,
     TraceContext,
@@ -275,6 +277,11 @@ impl EventEmitter for SubAgentEmitter {
             }
             self.inner.report_usage(call_id, usage);
         }
+    }
+
+    /// Passed on also after the end of the sub-agent: the span has its own times.
+    fn record_span(&self, span: MeasuredSpan) {
+        self.inner.record_span(span);
     }
 
     fn ready(&self) -> BoxFuture<'_, ()> {

@@ -155,6 +155,7 @@ pub(crate) fn tool_context_of(
         location: input.location.clone(),
         agent: agent.map(str::to_owned),
         trace,
+        propagation: input.propagation.clone(),
         items: ItemStore::new(),
         dimensions: dimensions.clone(),
         child_tasks: Arc::clone(&turn.child_tasks),

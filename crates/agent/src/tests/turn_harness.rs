@@ -235,6 +235,7 @@ pub(super) fn input() -> TurnInput {
         location: None,
         episode_id: EpisodeId(Ulid(3)),
         trace: None,
+        propagation: Default::default(),
         turn_timeout: Duration::from_secs(600),
     }
 }

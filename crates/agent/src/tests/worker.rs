@@ -172,6 +172,7 @@ fn hang(call: &ToolInvocation) -> BoxFuture<'static, WorkerEnd> {
         limit: Duration::from_secs(1),
         detail: SummaryDetail::Text,
         trace: None,
+        propagation: Default::default(),
     })
 }
 

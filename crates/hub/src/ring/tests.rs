@@ -44,6 +44,7 @@ fn event(seq: u64) -> ReleasedEvent {
         time: Timestamp::from_millis(0),
         bytes: Bytes::from(format!("<{seq}>")),
         body,
+        trace: None,
     }
 }
 

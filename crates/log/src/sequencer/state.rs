@@ -265,6 +265,7 @@ impl SequencerState {
             time,
             bytes,
             body: draft.body,
+            trace: draft.trace,
         };
         self.outbox.push(gate, event);
         (at, time)

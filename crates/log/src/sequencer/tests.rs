@@ -647,6 +647,7 @@ fn outbox_counts_the_bytes_that_wait() {
         time: Timestamp::default(),
         bytes: vec![b'x'; 100].into(),
         body: note(),
+        trace: None,
     };
     let mut outbox = Outbox::default();
     // As often as the sum would have to overflow the bound if it only grew.

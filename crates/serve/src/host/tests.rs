@@ -79,6 +79,7 @@ fn input() -> TurnInput {
         location: None,
         episode_id: EpisodeId(Ulid(3)),
         trace: None,
+        propagation: Default::default(),
         turn_timeout: std::time::Duration::from_secs(600),
     }
 }

@@ -4,7 +4,7 @@ use axum::http::HeaderMap;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use turnwire_event::code::OnDisconnect;
-use turnwire_event::{JsonObject, TraceContext};
+use turnwire_event::{CallerTrace, JsonObject, TracePropagation};
 use turnwire_session::{DisconnectScope, IdempotencyKey, LISTED_PATH_BYTES_MAX, SubmitRequest};
 use turnwire_wire::pc3::WireVersion;
 use turnwire_wire::problem::Code;
@@ -106,7 +106,7 @@ pub(crate) fn checked(
     submit: TurnSubmit,
     disconnect_scope: DisconnectScope,
     headers: &HeaderMap,
-    trace: Option<TraceContext>,
+    caller: Option<CallerTrace>,
     version: WireVersion,
     metadata_bytes_max: usize,
 ) -> Result<SubmitRequest, RequestFault> {
@@ -146,12 +146,17 @@ pub(crate) fn checked(
         DisconnectScope::Stream => OnDisconnect::Cancel,
         DisconnectScope::Session => OnDisconnect::Continue,
     };
+    let (trace, propagation) = match caller {
+        None => (None, TracePropagation::default()),
+        Some(caller) => (Some(caller.context), caller.propagation),
+    };
     Ok(SubmitRequest {
         content,
         locale,
         on_disconnect: submit.on_disconnect.unwrap_or(on_disconnect),
         disconnect_grace_ms,
         trace,
+        propagation,
         on_busy: submit.on_busy.unwrap_or_default(),
         wire_version: version.to_string(),
         metadata,

@@ -10,7 +10,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use turnwire_event::row::{ApprovalRow, TurnRow};
-use turnwire_event::{ApprovalId, Owner, Position, TraceContext, TurnId};
+use turnwire_event::{
+    ApprovalId, CallerTrace, Owner, Position, TraceContext, TracePropagation, TurnId,
+};
 use turnwire_log::{EventDraft, OutboxRoom, Store};
 
 use crate::error::Error;
@@ -82,7 +84,7 @@ impl TurnApprovals {
         viewer: impl Into<Viewer<'_>>,
         turn: TurnId,
         decisions: Vec<ApprovalDecision>,
-        trace: Option<TraceContext>,
+        caller: Option<CallerTrace>,
     ) -> Result<ApprovalOutcome, Error> {
         let viewer = viewer.into();
         let row = self.core.turn(viewer, turn).await?;
@@ -94,7 +96,10 @@ impl TurnApprovals {
         } else {
             BY_REVIEWER
         };
-        let trace = trace.map(Arc::new);
+        let (trace, propagation) = match caller {
+            None => (None, TracePropagation::default()),
+            Some(caller) => (Some(Arc::new(caller.context)), caller.propagation),
+        };
         // Held until the resuming turn is counted, so that a drain waits for it.
         let _task_token = self.core.services.runner.turn_tasks.token();
         loop {
@@ -118,7 +123,8 @@ impl TurnApprovals {
             self.core.check_accepts_turns()?;
             let resuming = match remaining {
                 0 => {
-                    let resuming = self.resuming_turn(owner, &paused, history, trace.as_ref());
+                    let caller = (trace.as_deref(), &propagation);
+                    let resuming = self.resuming_turn(owner, &paused, history, caller);
                     Some(resuming.await?)
                 }
                 _ => None,
@@ -175,7 +181,7 @@ impl TurnApprovals {
         owner: &Owner,
         paused: &PausedTurn,
         history: TurnHistory,
-        trace: Option<&Arc<TraceContext>>,
+        (trace, propagation): (Option<&TraceContext>, &TracePropagation),
     ) -> Result<(PendingTurn, TurnHistory), Error> {
         // Refused before anything is decided: the same decisions can be sent again.
         let permit = self.core.services.runner.running.try_acquire(owner)?;
@@ -184,7 +190,8 @@ impl TurnApprovals {
         let reader = Reader::Owner(owner.clone());
         let chain = self.core.services.read_for(reader, read).await?;
         let request = SubmitRequest {
-            trace: trace.map(|trace| TraceContext::clone(trace)),
+            trace: trace.cloned(),
+            propagation: propagation.clone(),
             ..chain.request
         };
         let new_id = || TurnId(self.core.services.id_generator.ulid());

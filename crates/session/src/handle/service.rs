@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use turnwire_event::port::TurnProducer;
+use turnwire_event::port::{TurnProducer, TurnTracer};
 use turnwire_event::{Clock, IdGenerator, Timestamp};
 use turnwire_hub::{RingBudget, WakePump};
 use turnwire_log::{LogWriter, Store};
@@ -53,6 +53,8 @@ pub struct ServiceParts {
     pub writer: Arc<LogWriter>,
     /// The [`TurnProducer`] that runs the work of turns.
     pub producer: Arc<dyn TurnProducer>,
+    /// Records the spans of turns; `None` if this server exports none.
+    pub tracer: Option<Arc<dyn TurnTracer>>,
 }
 
 /// The owner of all sessions of a server. Its timers and its workers end when it and all its
@@ -102,6 +104,7 @@ impl SessionService {
             id_generator: parts.id_generator,
             store: parts.store,
             writer: parts.writer,
+            tracer: parts.tracer,
             pump: WakePump::start(),
             on_deleted: OnceLock::new(),
             delegates: OnceLock::new(),

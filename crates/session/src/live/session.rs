@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::body::session::SessionClosed;
 use turnwire_event::fold::OpenTurn;
-use turnwire_event::port::{NoChildTasks, WorkerLauncher};
+use turnwire_event::port::{NoChildTasks, TurnTracer, WorkerLauncher};
 use turnwire_event::row::SessionRow;
 use turnwire_event::{
     Actor, Body, Clock, EpisodeId, EventFilter, IdGenerator, Owner, Position, Seq, SessionId,
@@ -30,6 +30,7 @@ use super::child_tasks::ChildTasks;
 use super::presence::SessionPresence;
 use super::response_claim::ResponseClaims;
 use super::routing_policy::ActiveRoutingPolicy;
+use super::traced_sink::traced_sink;
 use super::transcript::{Transcript, apply_released};
 use super::turn_runner::TurnRunner;
 use super::turn_slot::{TurnEndGuard, TurnSlot};
@@ -64,6 +65,8 @@ pub(crate) struct SessionServices {
     pub(crate) store: Arc<dyn Store>,
     /// The writer behind every sequencer.
     pub(crate) writer: Arc<LogWriter>,
+    /// Records the spans of turns; `None` if this server exports none.
+    pub(crate) tracer: Option<Arc<dyn TurnTracer>>,
     /// Wakes the readers of rings.
     pub(crate) pump: WakePump,
     /// The memory of all rings together.
@@ -360,7 +363,7 @@ impl LiveSession {
             OutboxBounds::default(),
             services.clock.clone(),
             services.writer.clone(),
-            ring.clone(),
+            traced_sink(&ring, services.tracer.as_ref()),
         );
         let history = HistoryCache::new(services.history_budget.reservation(owner.clone()));
         Arc::new(Self {

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
-use turnwire_event::{ContentBlock, JsonObject, Position, SessionId, TraceContext, TurnId};
+use turnwire_event::{
+    ContentBlock, JsonObject, Position, SessionId, TraceContext, TracePropagation, TurnId,
+};
 
 /// The clients whose disconnect cancels a turn with [`OnDisconnect::Cancel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +31,9 @@ pub struct SubmitRequest {
     pub disconnect_grace_ms: u64,
     /// The trace context of the caller.
     pub trace: Option<TraceContext>,
+    /// What the caller's trace has beside its ids.
+    #[serde(default)]
+    pub propagation: TracePropagation,
     /// What happens to the turn while the session is busy with another.
     pub on_busy: OnBusy,
     /// The version of the chat wire that streams of the turn speak; opaque to this crate.
@@ -66,6 +71,7 @@ impl SubmitRequest {
             on_disconnect: OnDisconnect::Continue,
             disconnect_grace_ms: 0,
             trace: None,
+            propagation: TracePropagation::default(),
             on_busy: OnBusy::Reject,
             wire_version: String::new(),
             metadata: JsonObject::default(),

@@ -19,7 +19,8 @@ use metrics::Histogram;
 use parking_lot::Mutex;
 use turnwire_event::metric::{self, TurnDimensions};
 use turnwire_event::port::{
-    BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, EventGate, GateOutput, MessageEnd,
+    BoxFuture, Emission, EmitError, EmitRefusal, EventEmitter, EventGate, GateOutput, MeasuredSpan,
+    MessageEnd,
 };
 use turnwire_event::row::RowChange;
 use turnwire_event::{
@@ -343,6 +344,12 @@ impl EventEmitter for TurnEmitter {
 
     fn report_usage(&self, call_id: CallId, usage: TokenUsage) {
         self.state.lock().progress.calls.report(call_id, usage);
+    }
+
+    fn record_span(&self, span: MeasuredSpan) {
+        if let Some(tracer) = &self.live.services.tracer {
+            tracer.record(self.turn, span);
+        }
     }
 
     fn claim_response_id<'a>(&'a self, id: &'a UpstreamId) -> BoxFuture<'a, bool> {

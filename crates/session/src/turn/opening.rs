@@ -6,7 +6,7 @@ use turnwire_event::body::turn::{BoundVersions, TurnStarted};
 use turnwire_event::code::TurnKind;
 use turnwire_event::port::{ResumeInput, TurnInput};
 use turnwire_event::row::{NewMessage, RowChange, TurnSettings};
-use turnwire_event::{Actor, Body, MessageId, Role, TraceContext, TurnId};
+use turnwire_event::{Actor, Body, MessageId, Role, TraceContext, TracePropagation, TurnId};
 use turnwire_log::EventDraft;
 
 use crate::live::session::LiveSession;
@@ -26,7 +26,7 @@ pub(crate) fn turn_input(
     live: &LiveSession,
     turn_id: TurnId,
     request: &SubmitRequest,
-    trace: Option<Arc<TraceContext>>,
+    (trace, propagation): (Option<Arc<TraceContext>>, TracePropagation),
 ) -> TurnInput {
     let (agent, cost_usd, episode_id) =
         live.with_row(|row| (row.agent.clone(), row.cost_usd, row.episode_id));
@@ -44,6 +44,7 @@ pub(crate) fn turn_input(
         location: request.location.clone(),
         episode_id,
         trace,
+        propagation,
         turn_timeout: live.services.options.turn_timeout,
         dm_type: dm_label(request.dm_type.as_deref(), &live.services.options.dm_types).to_owned(),
     }

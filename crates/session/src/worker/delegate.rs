@@ -290,7 +290,8 @@ impl WorkerContext {
         }
         let request = SubmitRequest {
             content: vec![ContentBlock::text(&task.task)],
-            trace: task.trace.as_deref().cloned(),
+            trace: task.trace.clone(),
+            propagation: task.propagation.clone(),
             ..self.request.clone()
         };
         let live = created.live.clone();

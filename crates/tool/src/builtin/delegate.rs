@@ -84,7 +84,8 @@ impl DelegateTool {
             task,
             limit: self.timeout,
             detail,
-            trace: call.context.trace.clone(),
+            trace: Some(call.worker_trace()),
+            propagation: call.context.propagation.clone(),
         });
         match end.await {
             WorkerEnd::Completed { success, text } => {

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 use tracing::Instrument as _;
 use turnwire_dial::Dialer;
-use turnwire_event::{Owner, TraceContext};
+use turnwire_event::Owner;
 use turnwire_fair::{FairLimits, FairSlots};
 use turnwire_pack::{AgentDefinition, DataService, Enricher, Pack};
 
@@ -23,6 +23,7 @@ use crate::data_service::envelope::EnvelopeVerifier;
 use crate::data_service::metrics;
 use crate::data_service::registry::{ConnectorError, EnricherRegistry, EnricherType};
 use crate::data_service::request::request_body;
+use crate::data_service::service_span::ServiceTrace;
 use crate::data_service::transport::{
     CALL_MAX, ServiceCredentials, ServiceRequest, ServiceTransport, rest_transport,
 };
@@ -133,9 +134,10 @@ impl Connector {
         enricher: &Arc<EnricherType>,
         params: &Map<String, Value>,
         wait: Duration,
+        trace: ServiceTrace,
     ) -> Result<ServiceData, ServiceFailure> {
         let deadline = Instant::now() + wait.min(CALL_MAX);
-        let result = timeout_at(deadline, self.send(context, enricher, params)).await;
+        let result = timeout_at(deadline, self.send(context, enricher, params, trace)).await;
         let result = result.unwrap_or(Err(ServiceFailure::Timeout));
         if let Err(failure) = result {
             let agent = context.agent.as_ref();
@@ -151,20 +153,22 @@ impl Connector {
         context: &Arc<ToolContext>,
         enricher: &Arc<EnricherType>,
         params: &Map<String, Value>,
+        trace: ServiceTrace,
     ) -> Result<ServiceData, ServiceFailure> {
         let transport = self.transports.get(&enricher.def.service);
         let transport = transport.ok_or(ServiceFailure::Internal)?;
-        let request = request_body(context, enricher, params);
+        let body = request_body(context, enricher, params, &trace.ids);
         // Nothing has been sent yet: dropping the future here drops the request.
         let slot = self.slots.acquire(&context.owner).await;
         let slot = slot.map_err(|_| ServiceFailure::Timeout)?;
         let sending = transport(ServiceRequest {
             owner: context.owner.clone(),
-            body: request,
-            traceparent: context.trace.as_deref().map(traceparent),
+            body,
+            trace: trace.headers,
         });
         let (context, enricher) = (Arc::clone(context), Arc::clone(enricher));
         let (verifier, keys) = (Arc::clone(&self.verifier), self.keys.clone());
+        let fields = trace.fields;
         let span = span(&enricher);
         let live_task = LiveTask::begin();
         let task = async move {
@@ -173,9 +177,9 @@ impl Connector {
                 Err(_) => Err(ServiceFailure::Timeout),
                 Ok(Err(error)) => Err(error.into()),
                 Ok(Ok(response)) => {
-                    let span = tracing::Span::current();
+                    let span = (&tracing::Span::current(), &fields);
                     let principal = &context.owner.principal;
-                    let data = judge(&response, &enricher, principal, &*verifier, &span);
+                    let data = judge(&response, &enricher, principal, &*verifier, span);
                     data.map(|data| data.without(&keys))
                 }
             };
@@ -191,11 +195,6 @@ impl Connector {
             Err(ServiceFailure::Internal)
         })
     }
-}
-
-/// The header of W3C for a call within `trace`. It is sampled: the service decides what it keeps.
-fn traceparent(trace: &TraceContext) -> String {
-    format!("00-{}-{}-01", trace.trace_id, trace.span_id)
 }
 
 fn span(enricher: &EnricherType) -> tracing::Span {

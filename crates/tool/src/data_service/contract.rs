@@ -8,8 +8,10 @@ use turnwire_event::Principal;
 use turnwire_pack::Enricher;
 
 use super::NoVerifier;
+use super::envelope_fields::EnvelopeFields;
 use super::registry::EnricherRegistry;
 use super::request::request_body;
+use super::service_span::ServiceTrace;
 use super::verdict::judge;
 use crate::tests::support::{EventSink, call};
 
@@ -66,7 +68,14 @@ fn is_accepted(envelope: &Value) -> bool {
     };
     let principal: Principal = "user-42".parse().expect("a principal");
     let span = tracing::Span::none();
-    judge(&response, enricher, &principal, &NoVerifier, &span).is_ok()
+    judge(
+        &response,
+        enricher,
+        &principal,
+        &NoVerifier,
+        (&span, &EnvelopeFields::default()),
+    )
+    .is_ok()
 }
 
 // R-21, S2-084
@@ -79,7 +88,12 @@ fn request_matches_its_schema_and_its_example() {
     let enricher = registry.get("offer_list", "offer_search").expect("one");
     let params = Map::from_iter([("query".to_owned(), json!("oat milk"))]);
     let call = call(json!({}), &EventSink::with_room(0));
-    let body = request_body(&call.context, enricher, &params);
+    let body = request_body(
+        &call.context,
+        enricher,
+        &params,
+        &ServiceTrace::new(&call.context, None).ids,
+    );
     let sent: Value = serde_json::from_slice(&body).expect("JSON");
     assert!(schema.is_valid(&sent), "{sent}");
     let keys = |value: &Value| {

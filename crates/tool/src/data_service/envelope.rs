@@ -19,6 +19,8 @@ use turnwire_event::Principal;
 
 use principal::EnvelopePrincipal;
 
+use crate::data_service::envelope_fields::EnvelopeFields;
+
 /// The status that the service reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -167,8 +169,8 @@ impl VerifiedEnvelope<'_> {
     }
 
     /// Records the cache and timing fields in the span, their only use (S2-043).
-    pub(crate) fn record(&self, span: &tracing::Span) {
-        if span.is_disabled() {
+    pub(crate) fn record(&self, (span, traced): (&tracing::Span, &EnvelopeFields)) {
+        if span.is_disabled() && !traced.is_wanted() {
             return;
         }
         let parse = |raw: Option<&RawValue>| -> Value {
@@ -177,13 +179,21 @@ impl VerifiedEnvelope<'_> {
         };
         let (cache, timing) = (parse(self.fields.cache_meta), parse(self.fields.timing));
         let fields = [
-            ("cached", &cache["cached"]),
-            ("cacheable", &cache["cacheable"]),
-            ("ttl", &cache["ttl"]),
-            ("cache_key", &cache["key"]),
-            ("total_ms", &timing["total_ms"]),
+            ("cached", "turnwire.cache.cached", &cache["cached"]),
+            ("cacheable", "turnwire.cache.cacheable", &cache["cacheable"]),
+            ("ttl", "turnwire.cache.ttl", &cache["ttl"]),
+            // Not exported: a key may name the person.
+            ("cache_key", "", &cache["key"]),
+            (
+                "total_ms",
+                "turnwire.data_service.total_ms",
+                &timing["total_ms"],
+            ),
         ];
-        for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
+        for (name, attribute, value) in fields.into_iter().filter(|(.., value)| !value.is_null()) {
+            if !attribute.is_empty() {
+                traced.put(attribute, value);
+            }
             let text: String = value.to_string().chars().take(TRACED_CHARS_MAX).collect();
             span.record(name, text.as_str());
         }

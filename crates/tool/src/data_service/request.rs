@@ -11,16 +11,13 @@ use crate::tool::ToolContext;
 const PRINCIPAL: &str = "principal";
 
 /// The request to `enricher` on behalf of the turn's owner, with its fields in the order of the
-/// wire. `trace` is empty if the [`ToolContext`] has no span.
+/// wire. `trace` is empty if the turn has no span.
 pub(crate) fn request_body(
     context: &ToolContext,
     enricher: &EnricherType,
     params: &Map<String, Value>,
+    trace: &Value,
 ) -> Bytes {
-    let trace = match &context.trace {
-        Some(trace) => json!({"trace_id": trace.trace_id, "span_id": trace.span_id}),
-        None => json!({}),
-    };
     let request = json!({
         "principal": context.owner.principal.as_str(),
         "enricher_id": enricher.def.enricher_id,

@@ -14,6 +14,7 @@ use turnwire_pack::ToolDef;
 use crate::data_service::connector::Connector;
 use crate::data_service::registry::EnricherType;
 use crate::data_service::request::without_principal;
+use crate::data_service::service_span::{ServiceSpan, ServiceTrace};
 use crate::data_service::transport::CALL_MAX;
 use crate::data_service::verdict::{ServiceData, ServiceFailure};
 use crate::input::object;
@@ -63,8 +64,16 @@ impl EnricherTool {
         let enricher = &self.enricher;
         let begun = self.begin_loading(&call).await;
         begun.map_err(|refusal| ToolFailure::refused("asked", refusal))?;
-        let data = self.connector.call(context, enricher, params, self.timeout);
-        match data.await {
+        let span = ServiceSpan::begin(&call, enricher);
+        let trace = ServiceTrace::new(context, span.as_ref());
+        let data = self
+            .connector
+            .call(context, enricher, params, self.timeout, trace);
+        let data = data.await;
+        if let Some(span) = span {
+            span.end(&data);
+        }
+        match data {
             Ok(data) => Ok(result(data, enricher, context)),
             Err(error) => Err(failure(error, enricher)),
         }

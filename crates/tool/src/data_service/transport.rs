@@ -23,8 +23,8 @@ pub struct ServiceRequest {
     pub owner: Owner,
     /// The request of the contract, as JSON.
     pub body: Bytes,
-    /// The `traceparent` of the call (W3C); `None` without a trace.
-    pub traceparent: Option<String>,
+    /// The headers of the trace (S4-014).
+    pub trace: Vec<(&'static str, String)>,
 }
 
 /// Sends a request to one service and waits for the whole response.
@@ -73,9 +73,8 @@ pub(crate) fn rest_transport(
         response_limits(service),
     );
     Ok(Arc::new(move |request: ServiceRequest| {
-        let trace = request.traceparent.as_deref();
-        let trace = RequestHeaders::new(trace.map(|trace| ("traceparent", trace)));
-        // Hexadecimal digits and hyphens can always be sent.
+        let trace = request.trace.iter();
+        let trace = RequestHeaders::new(trace.map(|(name, value)| (*name, value.as_str())));
         let headers = headers.clone().with(trace.unwrap_or_default());
         let (dialer, url) = (Arc::clone(&dialer), url.clone());
         Box::pin(async move { dialer.post_json(&url, headers, request.body, limits).await })

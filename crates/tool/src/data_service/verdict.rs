@@ -11,6 +11,7 @@ use crate::data_service::envelope::{
     Envelope, EnvelopeRejection, EnvelopeStatus, EnvelopeVerifier, PrincipalMismatch,
     VerifiedEnvelope,
 };
+use crate::data_service::envelope_fields::EnvelopeFields;
 use crate::data_service::registry::EnricherType;
 use crate::secrets::Secrets;
 use crate::tool::json_bytes;
@@ -120,7 +121,7 @@ pub(crate) fn judge(
     enricher: &EnricherType,
     principal: &Principal,
     verifier: &dyn EnvelopeVerifier,
-    span: &tracing::Span,
+    span: (&tracing::Span, &EnvelopeFields),
 ) -> Result<ServiceData, ServiceFailure> {
     if !(200..300).contains(&response.status) {
         return Err(status_failure(response));

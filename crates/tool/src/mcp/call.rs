@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, RequestMetaObject,
+};
 use rmcp::service::{PeerRequestOptions, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -63,6 +65,8 @@ pub(crate) struct CallRequest<'a> {
     /// The name of the tool at the server.
     pub(crate) tool: &'a str,
     pub(crate) arguments: Map<String, Value>,
+    /// `traceparent` and `tracestate`, which MCP has in the `_meta` of a request.
+    pub(crate) trace: Vec<(&'static str, String)>,
     /// The owner of the turn, whose share of the server's calls is used.
     pub(crate) owner: &'a Owner,
     pub(crate) deadline: Deadline,
@@ -77,6 +81,7 @@ pub(crate) async fn call(
     let CallRequest {
         tool,
         arguments,
+        trace,
         owner,
         deadline,
     } = request;
@@ -93,7 +98,9 @@ pub(crate) async fn call(
         let connection = connection.ok_or(CallError::Unavailable)?;
         let open_call = connection.health.begin_call(deadline.at);
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let response = exchange(&connection, CallToolRequest::new(params), progress);
+        let mut request = CallToolRequest::new(params);
+        set_trace(&mut request, trace);
+        let response = exchange(&connection, request, progress);
         let response = timeout_at(deadline.at, response).await;
         drop(open_call);
         match response {
@@ -126,6 +133,18 @@ impl Drop for OutcomeCount<'_> {
         metrics::counter!(metric::MCP_CALLS_TOTAL, "server" => server, "outcome" => self.outcome)
             .increment(1);
     }
+}
+
+/// Puts the trace into the `_meta` of a request.
+fn set_trace(request: &mut CallToolRequest, trace: Vec<(&'static str, String)>) {
+    if trace.is_empty() {
+        return;
+    }
+    let mut meta = RequestMetaObject::new();
+    for (name, value) in trace {
+        meta.insert(name.to_owned(), value.into());
+    }
+    request.extensions.insert(meta);
 }
 
 /// Sends the request and waits for its response, with reports of its progress.

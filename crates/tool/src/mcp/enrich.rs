@@ -31,13 +31,14 @@ pub(crate) fn enrich_transport(
     Arc::new(move |request: ServiceRequest| {
         let server = Arc::clone(&server);
         Box::pin(async move {
-            let ServiceRequest { owner, body, .. } = request;
-            let Ok(Value::Object(request)) = serde_json::from_slice(&body) else {
+            let ServiceRequest { owner, body, trace } = request;
+            let Ok(Value::Object(arguments)) = serde_json::from_slice(&body) else {
                 return Err(DialError::Refused);
             };
             let request = CallRequest {
                 tool: ENRICH,
-                arguments: request,
+                arguments,
+                trace,
                 owner: &owner,
                 deadline: Deadline::after(timeout),
             };

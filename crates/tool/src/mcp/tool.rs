@@ -67,6 +67,7 @@ impl McpTool {
         let (server, secrets) = (&self.server, &self.secrets);
         let deadline = Deadline::after(self.timeout);
         let turn_id = invocation.context.turn_id;
+        let invocation_trace = invocation.trace_headers();
         let owner = invocation.context.owner.clone();
         let mut progress = ProgressReporter::new(&server.name, &self.def, invocation);
         if server.begin_turn(turn_id) {
@@ -76,6 +77,7 @@ impl McpTool {
         let request = CallRequest {
             tool: &self.remote_name,
             arguments,
+            trace: invocation_trace,
             owner: &owner,
             deadline,
         };

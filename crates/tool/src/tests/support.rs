@@ -110,6 +110,7 @@ pub(crate) fn context() -> ToolContext {
             span_id: "b7ad6b7169203331".to_owned(),
             parent_span_id: None,
         })),
+        propagation: Default::default(),
         items: ItemStore::new(),
         dimensions: turnwire_event::metric::TurnDimensions::of_definition("market@1"),
     }

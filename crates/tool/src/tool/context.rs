@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use turnwire_event::metric::TurnDimensions;
 use turnwire_event::port::{ChildTaskRegistry, WorkerLauncher};
-use turnwire_event::{Actor, EpisodeId, Owner, SessionId, TraceContext, TurnId};
+use turnwire_event::trace::trace_id_of;
+use turnwire_event::{Actor, EpisodeId, Owner, SessionId, TraceContext, TracePropagation, TurnId};
 
 use super::item_store::ItemStore;
 
@@ -27,6 +28,8 @@ pub struct ToolContext {
     pub agent: Option<String>,
     /// The span of the invocation.
     pub trace: Option<Arc<TraceContext>>,
+    /// What the trace has beside its ids.
+    pub propagation: TracePropagation,
     /// The items that data services returned in this run of the agent.
     pub items: ItemStore,
     /// The labels of the turn's metrics.
@@ -38,6 +41,11 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
+    /// The trace id of the turn: that of its caller, or its own.
+    pub(crate) fn trace_id(&self) -> String {
+        trace_id_of(self.trace.as_deref(), self.turn_id)
+    }
+
     /// The agent that calls the tool, which is the actor of its statuses.
     pub(crate) fn actor(&self) -> Actor {
         let agent = self.agent.as_deref();

@@ -177,6 +177,7 @@ impl ToolFixture {
                 location: None,
                 agent: None,
                 trace: None,
+                propagation: Default::default(),
                 items: ItemStore::new(),
                 dimensions: turnwire_event::metric::TurnDimensions::of_definition("market@1"),
             }),

@@ -64,6 +64,7 @@ impl TestBench {
             store,
             writer: writer.expect("a writer"),
             producer: Arc::new(NoProducer),
+            tracer: None,
         };
         let service = SessionService::start(parts).await.expect("a service");
         let new = NewSession::default();

@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use turnwire_event::body::turn::BoundVersions;
 use turnwire_event::code::Origin;
 use turnwire_event::metric::TurnDimensions;
-use turnwire_event::port::{HistoryBudget, ResumeInput, TurnContext};
+use turnwire_event::port::{HistoryBudget, ResumeInput, StartingTurn, TurnContext};
 use turnwire_event::row::{ApprovalRow, NewMessage, RowChange};
-use turnwire_event::{Message, Position, TraceContext, TurnId, metric};
+use turnwire_event::{Message, Position, TraceContext, TracePropagation, TurnId, metric};
 use turnwire_log::{EventDraft, OutboxRoom};
 
 use super::turn_run::TurnRun;
@@ -126,7 +126,9 @@ pub(crate) fn start_turn(
     let runner = &live.services.runner;
     let user = opening_user_message(live, &pending);
     let trace = pending.request.trace.clone().map(Arc::new);
-    let mut input = turn_input(live, pending.id, &pending.request, trace.clone());
+    let propagation = begin_trace(live, &pending);
+    let trace_input = (trace.clone(), propagation);
+    let mut input = turn_input(live, pending.id, &pending.request, trace_input);
     input.resumed.clone_from(&pending.resumed);
     let bound = bind(runner.producer.as_ref(), &input);
     let definition = bound.versions.agent_definition.clone();
@@ -143,7 +145,12 @@ pub(crate) fn start_turn(
         prepare_opening(live, &mut pending, user, history, binding);
     let children = ChildTasks::new(runner.runtime.clone(), live.services.clock.clone());
     let emitted = live.sequencer.emit(drafts, OutboxRoom::Reserved);
-    let positions = emitted.map_err(|refused| live.refusal(refused))?;
+    let positions = emitted.map_err(|refused| {
+        if let Some(tracer) = &live.services.tracer {
+            tracer.discard(pending.id);
+        }
+        live.refusal(refused)
+    })?;
     slot.may_have_open_approvals = false;
     let at = positions.last().map_or(started_after, |(at, _)| *at);
     let context_dm_type = input.dm_type.clone();
@@ -186,6 +193,25 @@ pub(crate) fn start_turn(
     slot.version += 1;
     metrics::counter!(metric::TURN_STARTED_TOTAL).increment(1);
     Ok((at, run))
+}
+
+/// What the services that the turn calls learn of its trace. The tracer decides whether the spans of
+/// the turn are recorded; without one the flag of the caller is passed on.
+fn begin_trace(live: &LiveSession, pending: &PendingTurn) -> TracePropagation {
+    let request = &pending.request;
+    let mut propagation = request.propagation.clone();
+    if let Some(tracer) = &live.services.tracer {
+        let agent = live.with_row(|row| row.agent.clone());
+        propagation.is_exporting = true;
+        propagation.sampled = tracer.begin(StartingTurn {
+            session_id: live.id,
+            turn_id: pending.id,
+            agent: agent.as_deref(),
+            trace: request.trace.as_ref(),
+            caller: &request.propagation,
+        });
+    }
+    propagation
 }
 
 /// The span of a turn's log lines, at the highest level, so that every filter of lines keeps it. A

@@ -46,6 +46,7 @@ pub async fn announce_worker(turn: &TurnContext) -> Result<WorkerTask, WorkerRef
         limit: LONG_LIMIT,
         detail: SummaryDetail::Text,
         trace: None,
+        propagation: Default::default(),
     })
 }
 

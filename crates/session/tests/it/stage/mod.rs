@@ -136,6 +136,7 @@ pub async fn service_over(
         store,
         writer,
         producer,
+        tracer: None,
     };
     SessionService::start(parts).await.expect("the service")
 }
@@ -147,6 +148,7 @@ pub fn text_request(text: &str) -> SubmitRequest {
         on_disconnect: OnDisconnect::Continue,
         disconnect_grace_ms: 0,
         trace: None,
+        propagation: Default::default(),
         on_busy: OnBusy::Reject,
         wire_version: "0.5".into(),
         metadata: turnwire_event::JsonObject::default(),

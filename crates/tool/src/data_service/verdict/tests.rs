@@ -49,7 +49,7 @@ fn verdict(status: u16, body: impl Into<bytes::Bytes>) -> Result<ServiceData, Se
         enricher,
         &principal,
         &NoVerifier,
-        &tracing::Span::none(),
+        (&tracing::Span::none(), &EnvelopeFields::default()),
     )
 }
 

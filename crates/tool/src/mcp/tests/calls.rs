@@ -92,7 +92,7 @@ async fn server_key_is_removed_from_results_and_failures() {
     let request = ServiceRequest {
         owner: context().owner.clone(),
         body: "{}".into(),
-        traceparent: None,
+        trace: Vec::new(),
     };
     let result = service(request).await.expect("an envelope");
     let result: Value = serde_json::from_slice(&result.body).expect("JSON");
@@ -316,7 +316,9 @@ async fn data_service_behind_a_server_uses_the_connector() {
     params.insert("query".to_owned(), json!("oat milk"));
     let wait = Duration::from_secs(20);
     let context = Arc::new(context());
-    let result = connector.call(&context, enricher, &params, wait).await;
+    let result = connector
+        .call(&context, enricher, &params, wait, Default::default())
+        .await;
     let expected = json!({"offers": [{"offer_id": "o-1", "title": "One"}]});
     assert_eq!(result, Ok(ServiceData::Complete(expected)));
     let messages = fixture.messages();

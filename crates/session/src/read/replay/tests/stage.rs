@@ -166,6 +166,7 @@ fn released(event: &Event) -> ReleasedEvent {
         time: event.timestamp,
         bytes: Bytes::from(event.to_bytes()),
         body: event.body.clone(),
+        trace: None,
     }
 }
 
@@ -206,6 +207,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
         on_deleted: Default::default(),
         delegates: Default::default(),
         response_claims: Default::default(),
+        tracer: None,
         quarantined: Default::default(),
     })
 }

@@ -142,6 +142,7 @@ impl Stage {
             store: store.clone(),
             writer: LogWriter::start(store, reserve, Box::new(|_| {})).expect("a writer"),
             producer: Arc::new(puppets),
+            tracer: None,
         };
         let sessions = SessionService::start(parts).await.expect("the service");
         let sources = SettingSources {
@@ -391,6 +392,7 @@ fn say(text: &str) -> SubmitRequest {
         on_disconnect: OnDisconnect::Continue,
         disconnect_grace_ms: 0,
         trace: None,
+        propagation: Default::default(),
         on_busy: OnBusy::Reject,
         wire_version: "0.5".into(),
         metadata: turnwire_event::JsonObject::default(),
