@@ -194,5 +194,7 @@ metrics! {
     MCP_NOTIFICATIONS_DROPPED_TOTAL = "turnwire_mcp_notifications_dropped_total", "mcp.notifications_dropped_total", "Notifications of MCP servers dropped over the limit, by server";
     TOOL_GUARD_DEATHS_TOTAL = "turnwire_tool_guard_deaths_total", "tool.guard_deaths_total", "Guards of programs that were killed or failed; the server killed what they guarded";
     TOOL_ORPHANS_KILLED_TOTAL = "turnwire_tool_orphans_killed_total", "tool.orphans_killed_total", "Processes of programs that outlived their guard and were killed by the server";
+    OTEL_DROPPED_TOTAL = "turnwire_otel_dropped_total", "otel.dropped_total", "Spans that no collector got, by reason: queue_full, limit, unavailable, refused, rejected, shutdown";
+    OTEL_EXPORTED_TOTAL = "turnwire_otel_exported_total", "otel.exported_total", "Spans that a collector has taken";
     ENGINE_TASKS_LIVE = "turnwire_engine_tasks_live", "engine.tasks_live", "Running engine tasks, including abandoned calls to data services";
 }

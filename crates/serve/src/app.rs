@@ -10,6 +10,7 @@ mod access;
 mod confirm;
 mod folders;
 mod options;
+mod traces;
 
 pub use access::AccessError;
 pub use confirm::write_confirmation;
@@ -25,17 +26,19 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use turnwire_agent::StandaloneAgent;
 use turnwire_dial::Dialer;
-use turnwire_event::port::TurnProducer;
+use turnwire_event::port::{TurnProducer, TurnTracer};
 use turnwire_event::{Clock, IdGenerator};
 use turnwire_log::LogWriter;
 use turnwire_log::reserve::DiskReserve;
 use turnwire_log::sqlite::{DATABASE_FILE, SqliteStore};
 use turnwire_model::cassette::CassetteWriterError;
 use turnwire_model::{ModelScript, ScriptError, ScriptedProvider};
+use turnwire_otlp::Exporter;
 use turnwire_session::{ServiceParts, SessionService, SystemClock, SystemIdGenerator};
 use turnwire_tool::runner::ProgramFolders;
 use turnwire_tool::{OrphanReaper, ProgramRunner, Toolbox};
@@ -95,6 +98,8 @@ pub enum RunError {
 pub struct App {
     state: AppState,
     writer: Arc<LogWriter>,
+    /// Sends the spans of turns; `None` if this server exports none.
+    exporter: Option<Exporter>,
 }
 
 /// The variable by which a pack names the upstream of `relay.upstream`.
@@ -102,6 +107,11 @@ const UPSTREAM_VARIABLE: &str = "TURNWIRE_UPSTREAM";
 
 /// How long connections may take to close when the server stops.
 const GOODBYES: Duration = Duration::from_secs(3);
+
+/// How long the last spans may take although the drain is over.
+const TRACES_LAST_MIN: Duration = Duration::from_secs(1);
+/// How long they may take at most.
+const TRACES_LAST: Duration = Duration::from_secs(4);
 
 /// Exit status when the disk failed: `EX_IOERR` of sysexits.
 const EXIT_DISK: i32 = 74;
@@ -200,6 +210,7 @@ impl App {
         store.set_wal_bytes_max(config.store.wal_bytes_max)?;
         let reserve = DiskReserve::new(config.home.join("reserve"), config.store.reserve_bytes);
         let writer = LogWriter::start(store.clone(), reserve, Box::new(fatal))?;
+        let (tracer, exporter) = traces::start(Arc::new(SystemClock)).unzip();
         let parts = ServiceParts {
             options,
             clock: Arc::new(SystemClock),
@@ -207,7 +218,7 @@ impl App {
             store: store.clone(),
             writer: writer.clone(),
             producer,
-            tracer: None,
+            tracer: tracer.clone().map(|tracer| tracer as Arc<dyn TurnTracer>),
         };
         let sessions = SessionService::start(parts).await;
         let sessions = sessions.map_err(|error| match error {
@@ -243,6 +254,7 @@ impl App {
             ),
             stream_limits: StreamLimits::new(config.stream.chat_streams_max),
             turn_counters: CountersByVersion::default(),
+            tracer,
         });
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let state = AppState {
@@ -253,7 +265,11 @@ impl App {
             parse_slots: listen::ParseSlots::new(cores),
             host: None,
         };
-        Ok(Self { state, writer })
+        Ok(Self {
+            state,
+            writer,
+            exporter,
+        })
     }
 
     /// All routes with their middleware.
@@ -276,6 +292,7 @@ impl App {
         let identity_task = tokio::spawn(follow_identities(state.streams.clone()));
         drain.cancelled().await;
         let drain_ms = state.config.listen.drain_ms;
+        let drain_end = Instant::now() + Duration::from_millis(drain_ms);
         tracing::info!("draining: no new turns, {drain_ms} ms for those that run");
         state.service.refuse_turns();
         state.streams.phase.drain();
@@ -293,6 +310,13 @@ impl App {
         identity_task.abort();
         if let Some(host) = &state.host {
             host.close().await;
+        }
+        if let Some(exporter) = self.exporter {
+            // The deliveries have ended with their connections, so nothing else follows.
+            let least = Instant::now() + TRACES_LAST_MIN;
+            exporter
+                .shutdown(drain_end.max(least).min(least + TRACES_LAST))
+                .await;
         }
         let (writer, host) = (self.writer.clone(), state.host.clone());
         let closing = tokio::task::spawn_blocking(move || {

@@ -59,6 +59,7 @@ const LABELLED: &[&str] = &[
     metric::MCP_CALLS_TOTAL,
     metric::MCP_NOTIFICATIONS_DROPPED_TOTAL,
     metric::LOG_BACKGROUND_DONE_TIME,
+    metric::OTEL_DROPPED_TOTAL,
 ];
 
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use tokio_util::task::TaskTracker;
+use turnwire_otlp::Tracer;
 use turnwire_session::{LiveSessions, TurnCanceller};
 
 use crate::access::attach_tokens::AttachTokens;
@@ -59,6 +60,8 @@ pub struct Streams {
     pub stream_limits: StreamLimits,
     /// The frame counters of every `TurnFormat`.
     pub turn_counters: CountersByVersion,
+    /// Records the deliveries of turns; `None` if this server exports no traces.
+    pub tracer: Option<Arc<Tracer>>,
     /// The largest lag that any connection of the session wire has had.
     pub lag_max: AtomicU64,
 }

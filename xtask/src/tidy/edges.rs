@@ -15,11 +15,11 @@ type Row = (&'static str, &'static [&'static str]);
 
 const LEFT_OF_SERVE: &[&str] = &[
     "event", "fair", "pack", "dial", "identity", "model", "tool", "plan", "relay", "agent",
-    "render", "log", "hub", "session", "wire",
+    "render", "log", "hub", "otlp", "session", "wire",
 ];
 const ANYTHING: &[&str] = &[
     "event", "fair", "pack", "dial", "identity", "model", "tool", "plan", "relay", "agent",
-    "render", "log", "hub", "session", "wire", "serve", "client", "testkit",
+    "render", "log", "hub", "otlp", "session", "wire", "serve", "client", "testkit",
 ];
 
 /// The crates from left to right, each with what it may import.
@@ -40,6 +40,7 @@ const ROWS: &[Row] = &[
     ("render", &["event", "pack"]),
     ("log", &["event"]),
     ("hub", &["event", "log"]),
+    ("otlp", &["event", "dial"]),
     ("session", &["event", "fair", "render", "log", "hub"]),
     ("wire", &["event"]),
     ("serve", LEFT_OF_SERVE),

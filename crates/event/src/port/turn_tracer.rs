@@ -98,7 +98,4 @@ pub trait TurnTracer: Send + Sync {
 
     /// Records a span of a turn that was measured where it happened.
     fn record(&self, turn: TurnId, span: MeasuredSpan);
-
-    /// True if spans of the turn are recorded.
-    fn is_recording(&self, turn: TurnId) -> bool;
 }

@@ -7,6 +7,7 @@ mod failure;
 mod format;
 mod workers;
 mod subscription;
+mod delivery;
 mod stream;
 mod inbound;
 

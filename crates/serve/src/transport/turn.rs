@@ -19,6 +19,7 @@ use turnwire_event::row::TurnRow;
 use turnwire_event::{Event, EventType, Position, Seq, Sub, TurnId, TurnResponseId, UpstreamId};
 use turnwire_hub::RingEntry;
 use turnwire_identity::Caller;
+use turnwire_otlp::{DeliverySpan, DeliveryWire};
 use turnwire_session::{LiveSession, ReplayError, StreamGuard};
 use turnwire_wire::pc3::FrameCursor;
 
@@ -176,6 +177,9 @@ pub(crate) struct TurnStream<F: TurnFormat> {
     waker: Arc<AtomicWaker>,
     /// How long the client is who it is; `None` if that does not end.
     identity: Option<Arc<LiveIdentity>>,
+    /// The span of the delivery, once a frame was written.
+    delivery: Option<DeliverySpan>,
+    has_sent: bool,
     _permit: StreamPermit,
 }
 
@@ -222,6 +226,8 @@ impl<F: TurnFormat> TurnStream<F> {
             submitted_at: request.submitted_at,
             identity,
             waker,
+            delivery: None,
+            has_sent: false,
             _permit: request.permit,
         })
     }
@@ -258,6 +264,21 @@ impl<F: TurnFormat> TurnStream<F> {
                 }
             }
         });
+    }
+
+    /// Counts frames for the span of the delivery, which begins with the first: a queued turn has no
+    /// span before it starts.
+    fn trace_delivery(&mut self, frames: u64) {
+        if let Some(delivery) = &mut self.delivery {
+            return delivery.add_frames(frames);
+        }
+        if frames > 0
+            && !std::mem::replace(&mut self.has_sent, true)
+            && let Some(tracer) = &self.streams.tracer
+        {
+            self.delivery = DeliverySpan::begin(tracer, self.selection.turn, DeliveryWire::Chat);
+            self.trace_delivery(frames);
+        }
     }
 
     /// The [`Carrier`] of the stream on its socket; `head` is written with the first frames.
@@ -348,6 +369,7 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
 
     fn record_sent(&mut self, tally: &F::Tally) {
         self.counters.record_sent(tally);
+        self.trace_delivery(tally.frames());
         if tally.frames() > 0
             && let Some(submitted_at) = self.submitted_at.take()
         {
@@ -381,6 +403,9 @@ impl<F: TurnFormat> Wire for TurnStream<F> {
     fn closed(&mut self, reason: CloseReason, pending: &PendingWrites<F::Tally>) {
         let partial = tally_partial::<F>(pending.partial());
         self.counters.record_sent(&partial);
+        if let (Some(delivery), false) = (&mut self.delivery, reason == CloseReason::Complete) {
+            delivery.fail(reason.label());
+        }
         if let Some(attendance) = self.attendance.take()
             && reason.leaves_quietly()
         {

@@ -57,6 +57,25 @@ impl CloseReason {
         }
     }
 
+    /// The reason as a word, for the trace of a delivery.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::TooSlow => "client_too_slow",
+            Self::Draining => "draining",
+            Self::SessionDeleted => "session_deleted",
+            Self::Quarantined => "session_quarantined",
+            Self::FrameTooLarge => "frame_too_large",
+            Self::CursorExpired => "cursor_expired",
+            Self::Busy => "busy",
+            Self::Internal => "internal",
+            Self::Rejected(_) => "rejected",
+            Self::IdentityExpired => "identity_expired",
+            Self::IdentityRevoked => "identity_revoked",
+            Self::PeerClosed | Self::PeerGone => "client_left",
+        }
+    }
+
     /// The reason for a [`ReplayError`] of `live`, which is quarantined if its log is damaged.
     pub(crate) fn of_replay(error: &ReplayError, live: &LiveSession) -> Self {
         match error {

@@ -20,6 +20,7 @@ use super::super::Streams;
 use super::super::carrier::websocket::{WebSocket, header};
 use super::super::carrier::{Backlog, Carrier, CloseReason, EventCount, Fill, Limits, Wire};
 use super::super::phase::{ServerPhase, Shutdown};
+use super::delivery::TurnDeliveries;
 use super::format::EventWrites;
 use super::subscription::Subscription;
 use crate::access::live_identity::LiveIdentity;
@@ -43,6 +44,8 @@ pub(super) struct SessionStream {
     pub(super) unanswered_pings: u32,
     /// The nonce of the last ping.
     pub(super) last_nonce: u64,
+    /// The spans of the turns that the connection delivers.
+    pub(super) deliveries: TurnDeliveries,
 }
 
 impl SessionStream {
@@ -55,6 +58,7 @@ impl SessionStream {
         Self {
             identity: streams.identities.register(caller, waker.clone()),
             subscribe_deadline: subscribe_deadline(&streams),
+            deliveries: TurnDeliveries::new(streams.tracer.clone()),
             streams,
             live,
             name,
@@ -227,16 +231,24 @@ impl Wire for SessionStream {
     fn record_drained(&mut self) {
         if let (Some(subscription), Ok(live)) = (&mut self.subscription, &self.live) {
             subscription.record_live(live);
+            // What the ring still has for the client may be the end of the turn.
+            if self.deliveries.is_open() && subscription.backlog(live).lag == 0 {
+                self.deliveries.record_drained(live);
+            }
         }
     }
 
     fn record_sent(&mut self, tally: &EventCount) {
         if tally.0 > 0 {
             self.streams.events_sent.increment(tally.0 as u64);
+            if let Ok(live) = &self.live {
+                self.deliveries.record_sent(live, tally.0 as u64);
+            }
         }
     }
 
     fn closing(&mut self, reason: CloseReason, pending: &mut EventWrites) {
+        self.deliveries.close(reason.label());
         // A client that closed the connection itself stays a watcher until it is answered.
         if matches!(reason, CloseReason::PeerClosed | CloseReason::PeerGone) {
             return;

@@ -66,7 +66,10 @@ async fn request_carries_the_trace_and_the_headers_of_its_service() {
         "x-team: shop",
         &traceparent,
     ] {
-        assert!(head.lines().any(|sent| sent.starts_with(line)), "{line}: {head}");
+        assert!(
+            head.lines().any(|sent| sent.starts_with(line)),
+            "{line}: {head}"
+        );
     }
 }
 

@@ -165,6 +165,7 @@ impl Stage {
             connections: crate::listen::OwnerShares::new(1, 1),
             transfers: crate::listen::OwnerShares::transfers(1, 1, 1 << 20),
             stream_limits: StreamLimits::new(1),
+            tracer: None,
             turn_counters: CountersByVersion::default(),
             lag_max: AtomicU64::new(0),
         };
