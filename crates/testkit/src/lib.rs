@@ -19,6 +19,7 @@ pub mod data_service;
 pub mod site;
 pub mod issuer;
 pub mod upstream;
+pub mod collector;
 pub mod provider;
 pub mod environment;
 pub mod stubborn;

@@ -18,4 +18,5 @@ mod relay;
 mod server;
 mod session;
 mod store;
+mod traces;
 mod workers;
