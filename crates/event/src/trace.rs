@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::TraceContext;
-use crate::id::{CallId, ToolUseId, TurnId, Ulid};
+use crate::id::{CallId, InvocationId, ToolUseId, TurnId, Ulid};
 
 /// The header with the ids and the flags.
 pub const TRACEPARENT: &str = "traceparent";
@@ -27,7 +27,7 @@ pub struct SpanId(u64);
 
 impl SpanId {
     /// The span of what has the id `ulid`: its lower half, which is random.
-    fn of(ulid: Ulid) -> Self {
+    pub const fn of_ulid(ulid: Ulid) -> Self {
         Self::of_bits(ulid.0 as u64)
     }
 
@@ -41,17 +41,22 @@ impl SpanId {
 
     /// The span of a turn whose caller sent no trace.
     pub fn of_turn(turn: TurnId) -> Self {
-        Self::of(turn.0)
+        Self::of_ulid(turn.0)
     }
 
     /// The span of a model call, or of a call of an agent elsewhere.
     pub fn of_call(call: CallId) -> Self {
-        Self::of(call.0)
+        Self::of_ulid(call.0)
     }
 
     /// The span of a tool.
     pub fn of_tool(tool_use: ToolUseId) -> Self {
-        Self::of(tool_use.0)
+        Self::of_ulid(tool_use.0)
+    }
+
+    /// The span of a run of a sub-agent.
+    pub fn of_invocation(invocation: InvocationId) -> Self {
+        Self::of_ulid(invocation.0)
     }
 
     /// The span of the call of a data service that a tool makes.

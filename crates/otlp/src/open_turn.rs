@@ -1,6 +1,6 @@
 //! The spans of one turn while it runs: a start opens a span, its end closes it by the same id.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use turnwire_event::actor::Actor;
 use turnwire_event::body::llm::CallStarted;
@@ -36,6 +36,8 @@ pub(crate) struct OpenTurn {
     /// The span of the turn. Its times and most attributes come with its first and last event.
     turn: SpanStart,
     open: HashMap<OpenId, SpanStart>,
+    /// The spans of sub-agents that were begun: others are below them.
+    invocations: HashSet<SpanId>,
     /// The spans that were begun.
     spans: usize,
 }
@@ -69,6 +71,7 @@ impl OpenTurn {
                 ],
             },
             open: HashMap::new(),
+            invocations: HashSet::new(),
             spans: 1,
         })
     }
@@ -153,8 +156,7 @@ impl OpenTurn {
                 );
             }
             Body::SubagentStarted(started) => {
-                let trace = event.trace.and_then(|trace| SpanId::parse(&trace.span_id));
-                let Some(span) = trace else { return false };
+                let span = SpanId::of_invocation(started.invocation_id);
                 let id = &started.sub_agent_id;
                 let attributes = vec![
                     ("gen_ai.operation.name", "invoke_agent".into()),
@@ -272,17 +274,17 @@ impl OpenTurn {
         if !self.admit() {
             return;
         }
-        let named = |text: Option<&str>| text.and_then(SpanId::parse);
-        let parent = match (id, event.trace) {
-            (OpenId::Invocation(_), Some(trace)) => named(trace.parent_span_id.as_deref()),
-            (_, Some(trace)) => named(Some(&trace.span_id)),
-            (_, None) => None,
-        };
+        // Events also name spans for the steps of a dispatch, which are not recorded.
+        let agent = event.trace.and_then(|trace| SpanId::parse(&trace.span_id));
+        let agent = agent.filter(|span| self.invocations.contains(span));
+        if let OpenId::Invocation(_) = id {
+            self.invocations.insert(span);
+        }
         let start = SpanStart {
             name,
             kind,
             span,
-            parent: Some(parent.unwrap_or(self.turn.span)),
+            parent: Some(agent.unwrap_or(self.turn.span)),
             has_remote_parent: false,
             started,
             attributes,

@@ -212,7 +212,7 @@ impl DispatchStep<'_> {
             ..Emission::new(Actor::subagent(&sub_agent.id), started)
         };
         self.context.deliver(emission).instrument(span).await?;
-        let run_span = self.spans.child();
+        let run_span = self.spans.of_invocation(invocation_id);
         let emitter = SubAgentEmitter::new(
             Arc::clone(self.context.emitter),
             (&sub_agent.id, invocation_id),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use turnwire_event::port::TurnInput;
-use turnwire_event::{IdGenerator, SpanId, TraceContext};
+use turnwire_event::{IdGenerator, InvocationId, SpanId, TraceContext};
 
 /// Creates the [`TraceContext`]s of a turn.
 pub(crate) struct TurnSpans {
@@ -27,16 +27,19 @@ impl TurnSpans {
 
     /// A new span below the turn's.
     pub(crate) fn child(&self) -> Arc<TraceContext> {
+        self.below(SpanId::of_ulid(self.id_generator.ulid()))
+    }
+
+    /// The span of a run of a sub-agent, below the turn's.
+    pub(crate) fn of_invocation(&self, invocation: InvocationId) -> Arc<TraceContext> {
+        self.below(SpanId::of_invocation(invocation))
+    }
+
+    fn below(&self, span: SpanId) -> Arc<TraceContext> {
         Arc::new(TraceContext {
             trace_id: self.turn.trace_id.clone(),
-            span_id: span_id(&*self.id_generator),
+            span_id: span.to_string(),
             parent_span_id: Some(self.turn.span_id.clone()),
         })
     }
-}
-
-/// 16 hex digits, never all zero, which trace context reserves for "invalid".
-fn span_id(id_generator: &dyn IdGenerator) -> String {
-    // The lower half of a ULID is random; the upper half holds the time.
-    format!("{:016x}", (id_generator.ulid().0 as u64).max(1))
 }

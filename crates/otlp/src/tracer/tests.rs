@@ -25,6 +25,7 @@ const TURN: TurnId = TurnId(Ulid(0xabc << 64 | 0x70));
 const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TURN_SPAN: &str = "00000000000000aa";
 const CALLER_SPAN: &str = "00000000000000cc";
+/// The span of the invocation below.
 const AGENT_SPAN: &str = "00000000000000bb";
 
 struct FixedClock;
@@ -141,7 +142,7 @@ fn tool_called(id: u128, name: &str) -> Body {
 
 fn subagent_started() -> Body {
     Body::SubagentStarted(SubagentStarted {
-        invocation_id: InvocationId(Ulid(3)),
+        invocation_id: InvocationId(Ulid(0xbb)),
         sub_agent_id: "shop".into(),
         tool_use_id: ToolUseId(Ulid(4)),
         plan_step_id: "turn-x-1".into(),
@@ -231,7 +232,7 @@ fn spans_of_a_turn_form_one_chain_below_the_caller() {
     };
     fixture.event(20, &shop, Body::ToolFailed(failed), Some(&agent));
     let failed = SubagentFailed {
-        invocation_id: InvocationId(Ulid(3)),
+        invocation_id: InvocationId(Ulid(0xbb)),
         sub_agent_id: "shop".into(),
         tool_use_id: ToolUseId(Ulid(4)),
         latency_ms: 5,

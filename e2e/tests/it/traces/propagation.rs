@@ -69,6 +69,7 @@ async fn invalid_trace_of_a_caller_is_replaced() {
         let spans = collector
             .spans_until("the turn", |spans| {
                 has(&spans[before..], "invoke_agent orchestrator")
+                    && has(&spans[before..], "deliver chat")
             })
             .await;
         let is_valid = parent.contains(TRACE_ID);

@@ -75,7 +75,11 @@ async fn turn_is_one_chain_of_spans_at_the_collector() {
         if span.span_id != turn.span_id {
             let chain = ancestors(&spans, span);
             let end = &chain[chain.len() - 2..];
-            assert_eq!(end, ["invoke_agent orchestrator", CALLER], "{span:?}");
+            assert_eq!(
+                end,
+                ["invoke_agent orchestrator", CALLER],
+                "{span:?}\n{spans:#?}"
+            );
         }
         assert!(span.ended_ns >= span.started_ns, "{span:?}");
         let text = format!("{span:?}");
@@ -94,14 +98,15 @@ async fn turn_is_one_chain_of_spans_at_the_collector() {
     // The events have the same spans.
     let events = engine.events(turn_id).await;
     assert_eq!(events[0]["trace"]["span_id"], turn.span_id);
-    let started = events
-        .iter()
-        .find(|event| event["type"] == "subagent.started");
     let sub_agent = named(&spans, "invoke_agent shop");
-    assert_eq!(
-        started.expect("a sub-agent")["trace"]["span_id"],
-        sub_agent.span_id
-    );
+    let is_of_shop = |event: &&serde_json::Value| {
+        event["type"] == "llm.call_started" && event["actor"] == "subagent:shop"
+    };
+    let call = events
+        .iter()
+        .find(is_of_shop)
+        .expect("a call of the sub-agent");
+    assert_eq!(call["trace"]["span_id"], sub_agent.span_id);
     assert_eq!(sub_agent.text("gen_ai.agent.name"), "shop");
     let calls: Vec<_> = spans
         .iter()
@@ -199,15 +204,15 @@ async fn parallel_sub_agents_have_overlapping_spans() {
 #[tokio::test]
 async fn failures_and_stops_are_in_the_status_of_spans() {
     let collector = Collector::start().await;
-    let script = working(asks(&["shop"], "Sorry.")).on("^stall", [ScriptStep::stall()]);
-    let engine = engine(script, &collector, &[]).await;
+    let script = working(asks(&["shop"], "Sorry."));
+    let failing = engine(script, &collector, &[]).await;
     let broken = json!({"status": "error", "reason": "upstream_unavailable"});
     let broken = turnwire_e2e::data_service::envelope_with("offer_search", &broken);
-    engine.ccs.set(
+    failing.ccs.set(
         "offer_search",
         turnwire_e2e::data_service::ServiceReply::envelope(&broken),
     );
-    engine.ask("offers").await;
+    failing.ask("offers").await;
     let spans = collector
         .spans_until("the end", |spans| has(spans, "invoke_agent orchestrator"))
         .await;
@@ -222,6 +227,8 @@ async fn failures_and_stops_are_in_the_status_of_spans() {
         (true, "envelope_error")
     );
     let before = spans.len();
+    let script = ModelScript::new().on("", [ScriptStep::stall()]);
+    let engine = engine(script, &collector, &[]).await;
     let turn = engine
         .api
         .submit(engine.session, "stall")
