@@ -19,6 +19,7 @@ pub mod paced;
 pub mod service;
 pub mod provider;
 pub mod proxy;
+pub mod collector;
 pub mod histogram;
 pub mod policy;
 pub mod adapter;

@@ -14,6 +14,7 @@ pub mod relay;
 pub mod replay;
 pub mod sse;
 pub mod stop;
+pub mod tracing;
 pub mod turns;
 
 use std::io;
@@ -83,6 +84,8 @@ pub enum BenchPart {
     Models,
     /// Turns that an agent elsewhere answers.
     Relay,
+    /// Turns with and without traces.
+    Tracing,
     /// Turns that are stopped.
     Stop,
     Idle,
@@ -93,7 +96,7 @@ pub enum BenchPart {
 
 impl BenchPart {
     /// All parts in the order of the report.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Fanout,
         Self::Sse,
         Self::Append,
@@ -103,6 +106,7 @@ impl BenchPart {
         Self::Dispatch,
         Self::Models,
         Self::Relay,
+        Self::Tracing,
         Self::Stop,
         Self::Idle,
         Self::IdleSse,
@@ -118,6 +122,7 @@ impl BenchPart {
             | Self::Dispatch
             | Self::Models
             | Self::Relay
+            | Self::Tracing
             | Self::Stop
             | Self::Idle
             | Self::IdleSse
@@ -139,6 +144,7 @@ impl BenchPart {
             Self::Dispatch => dispatch::run(bench),
             Self::Models => models::run(bench),
             Self::Relay => relay::run(bench),
+            Self::Tracing => tracing::run(bench),
             Self::Stop => stop::run(bench),
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),

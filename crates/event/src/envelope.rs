@@ -14,16 +14,7 @@ use crate::clock::Timestamp;
 use crate::id::{ResponseId, SessionId, TurnId, UpstreamId};
 use crate::kind::EventType;
 use crate::position::Position;
-
-/// The W3C trace context that an event belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TraceContext {
-    pub trace_id: String,
-    pub span_id: String,
-    /// The caller's span, 16 hex digits.
-    pub parent_span_id: Option<String>,
-}
+use crate::trace::TraceContext;
 
 /// The decision of the rendering policy for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

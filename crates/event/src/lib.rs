@@ -14,7 +14,6 @@ pub mod json_object;
 pub mod message;
 pub mod body;
 pub mod envelope;
-pub mod trace;
 pub mod filter;
 pub mod row;
 pub mod fold;
@@ -25,7 +24,7 @@ pub mod schema;
 
 pub use body::Body;
 pub use content::{ContentBlock, StopReason, TokenUsage};
-pub use envelope::{Event, EventHead, RenderDecision, RenderPolicy, TraceContext};
+pub use envelope::{Event, EventHead, RenderDecision, RenderPolicy};
 pub use filter::{EventFilter, FilterSpec};
 pub use json_object::{JsonObject, OversizedObject};
 pub use kind::{EventLane, EventType, TypeSet};
@@ -38,5 +37,5 @@ pub use primitive::id::{
     SessionId, TenantId, ToolUseId, TurnId, TurnResponseId, Ulid, UpstreamId,
 };
 pub use primitive::position::{Epoch, EventId, Position, Seq, Sub};
-pub use primitive::{actor, clock, day, id, position};
-pub use trace::{CallerTrace, SpanId, TracePropagation};
+pub use primitive::trace::{CallerTrace, SpanId, TraceContext, TracePropagation};
+pub use primitive::{actor, clock, day, id, position, trace};

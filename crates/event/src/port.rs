@@ -18,7 +18,7 @@ use crate::body::delegate::{DelegateEnd, SummaryDetail};
 use crate::body::turn::{BoundVersions, TurnError};
 use crate::code::{CancelCode, FailureMode, LlmErrorClass, ToolType, TurnKind, TurnStatus};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
-use crate::envelope::{RenderDecision, TraceContext};
+use crate::envelope::RenderDecision;
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamId};
 use crate::json_object::JsonObject;
 use crate::kind::EventType;
@@ -26,7 +26,7 @@ use crate::message::{Message, ProviderState};
 use crate::metric::SubAgentVerticals;
 use crate::position::Position;
 use crate::row::NewMessage;
-use crate::trace::TracePropagation;
+use crate::trace::{TraceContext, TracePropagation};
 
 pub use child_task::{ChildTask, ChildTaskId, ChildTaskRegistry, TaskPermit};
 pub use turn_tracer::{

@@ -1,6 +1,7 @@
-//! The small values that everything else is made of: ids, times, days, positions in a log, and actors.
+//! The small values that everything else is made of: ids, traces, times, days, positions in a log, and actors.
 
 pub mod id;
+pub mod trace;
 pub mod clock;
 pub mod day;
 pub mod position;

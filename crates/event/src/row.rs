@@ -14,12 +14,12 @@ use crate::body::llm::CallStarted;
 use crate::clock::Timestamp;
 use crate::code::{OnDisconnect, ToolState, ToolType, TurnKind, TurnState};
 use crate::content::{ContentBlock, StopReason, TokenUsage};
-use crate::envelope::TraceContext;
 use crate::id::{CallId, EpisodeId, MessageId, Owner, SessionId, ToolUseId, TurnId, UpstreamId};
 use crate::json_object::JsonObject;
 use crate::kind::EventType;
 use crate::message::{Message, MessageStatus, ProviderState, Role};
 use crate::position::Position;
+use crate::trace::TraceContext;
 
 pub use approval::ApprovalRow;
 pub use call::{LlmCallRow, ModelCallEnd};

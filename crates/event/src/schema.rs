@@ -10,11 +10,12 @@ use serde_json::{Map, Value, json};
 use crate::actor::Actor;
 use crate::body::Body;
 use crate::clock::Timestamp;
-use crate::envelope::{RenderDecision, TraceContext};
+use crate::envelope::RenderDecision;
 use crate::id::{SessionId, TurnId, TurnResponseId};
 use crate::kind::EventType;
 use crate::message::Message;
 use crate::position::Position;
+use crate::trace::TraceContext;
 
 /// The schema of the payload of a type that no release emits yet.
 pub const RESERVED: &str = "ReservedPayload";

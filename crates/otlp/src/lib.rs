@@ -10,8 +10,8 @@
 
 #![warn(missing_docs)]
 
-mod options;
 mod sampler;
+mod options;
 mod protobuf;
 mod span;
 mod export_request;

@@ -26,19 +26,19 @@ pub(crate) fn put_int(out: &mut Vec<u8>, field: u32, value: u64) {
     put_varint(out, value);
 }
 
-/// Appends a `fixed64`.
+/// Appends eight bytes: a time.
 pub(crate) fn put_fixed64(out: &mut Vec<u8>, field: u32, value: u64) {
     put_tag(out, field, FIXED64);
     out.put_u64_le(value);
 }
 
-/// Appends a `fixed32`.
+/// Appends four bytes: flags.
 pub(crate) fn put_fixed32(out: &mut Vec<u8>, field: u32, value: u32) {
     put_tag(out, field, FIXED32);
     out.put_u32_le(value);
 }
 
-/// Appends a `double`.
+/// Appends a number with a fraction.
 pub(crate) fn put_double(out: &mut Vec<u8>, field: u32, value: f64) {
     put_fixed64(out, field, value.to_bits());
 }

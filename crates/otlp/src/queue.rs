@@ -87,7 +87,7 @@ impl SpanQueue {
         self.wake.notified().await;
     }
 
-    /// Refuses later spans.
+    /// Drops and counts every span that comes from now on.
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_one();

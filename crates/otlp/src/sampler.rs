@@ -14,7 +14,7 @@ pub struct Sampler {
 }
 
 impl Default for Sampler {
-    /// `parentbased_always_on`.
+    /// The default of the specification: `parentbased_always_on`.
     fn default() -> Self {
         Self::new(true, 1.0)
     }

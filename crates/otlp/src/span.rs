@@ -86,7 +86,7 @@ impl SpanStart {
     }
 }
 
-/// Appends a `KeyValue`.
+/// Appends a name and its value, as a `KeyValue` of OTLP.
 pub(crate) fn put_attribute(out: &mut Vec<u8>, field: u32, name: &str, value: &SpanValue) {
     put_message(out, field, |out| {
         put_bytes(out, 1, name.as_bytes());

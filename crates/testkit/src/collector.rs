@@ -32,7 +32,7 @@ pub enum CollectorAnswer {
     Status(u16, Option<u64>),
     /// It takes the batch after this time.
     Late(Duration),
-    /// It never answers.
+    /// It takes nothing, and keeps the connection open.
     Hang,
 }
 
@@ -40,11 +40,11 @@ pub enum CollectorAnswer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectedSpan {
     pub name: String,
-    /// 32 hex digits.
+    /// In lower-case hexadecimal, 32 digits.
     pub trace_id: String,
-    /// 16 hex digits.
+    /// In lower-case hexadecimal, 16 digits.
     pub span_id: String,
-    /// 16 hex digits; empty for a span without a parent.
+    /// In the same form; empty for a span without a parent.
     pub parent_id: String,
     /// As in `SpanKind` of OTLP: 1 internal, 2 server, 3 client.
     pub kind: i32,

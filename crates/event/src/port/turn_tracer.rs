@@ -5,9 +5,8 @@ use std::time::Instant;
 use crate::Body;
 use crate::actor::Actor;
 use crate::clock::Timestamp;
-use crate::envelope::TraceContext;
 use crate::id::{SessionId, TurnId};
-use crate::trace::{SpanId, TracePropagation};
+use crate::trace::{SpanId, TraceContext, TracePropagation};
 
 /// A turn that is about to start.
 #[derive(Clone, Copy, Debug)]

@@ -61,7 +61,7 @@ impl RequestTrace {
     }
 }
 
-/// A W3C `traceparent`.
+/// The parts of the header that a server reads.
 struct TraceParent<'a> {
     trace_id: &'a str,
     span_id: &'a str,

@@ -6,9 +6,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use turnwire_event::port::SpanValue;
 
+/// The attributes of a span, while they are collected.
+type SharedAttributes = Arc<Mutex<Vec<(&'static str, SpanValue)>>>;
+
 /// Collects fields of an envelope for the span of its call, if there is one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EnvelopeFields(Option<Arc<Mutex<Vec<(&'static str, SpanValue)>>>>);
+pub(crate) struct EnvelopeFields(Option<SharedAttributes>);
 
 impl EnvelopeFields {
     /// Fields for a span.

@@ -16,10 +16,8 @@ async fn flag_sent(engine: &EngineFixture, caller: Option<&str>) -> String {
     }
     engine.submit(question).await;
     let calls = engine.ccs.take();
-    let lines = calls[0].head.lines();
-    let line = lines
-        .filter(|line| line.starts_with("traceparent"))
-        .next_back();
+    let mut lines = calls[0].head.lines();
+    let line = lines.find(|line| line.starts_with("traceparent"));
     line.and_then(|line| line.rsplit('-').next())
         .unwrap_or_default()
         .to_owned()

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::envelope::TraceContext;
 use crate::id::{CallId, InvocationId, ToolUseId, TurnId, Ulid};
 
 /// The header with the ids and the flags.
@@ -101,6 +100,16 @@ pub fn trace_id_bytes(text: &str) -> Option<[u8; 16]> {
 
 fn is_hex(text: &str, len: usize) -> bool {
     text.len() == len && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The W3C trace context that an event belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TraceContext {
+    pub trace_id: String,
+    pub span_id: String,
+    /// The caller's span, 16 hex digits.
+    pub parent_span_id: Option<String>,
 }
 
 /// What a trace has beside its ids, for the services that a turn calls.
