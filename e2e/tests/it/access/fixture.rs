@@ -75,12 +75,8 @@ impl TokenServer {
             },
             scopes: scopes.iter().copied().collect(),
             label: None,
-            expires_at: lifetime.map(|time| {
-                let now = SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .expect("a time");
-                Timestamp::from_millis((now + time).as_millis() as i64)
-            }),
+            expires_at: lifetime
+                .map(|time| Timestamp::from_millis((since_epoch() + time).as_millis() as i64)),
         };
         let (token, record) = self.file.create(grant, now).expect("a token");
         let token = token.reveal().to_owned();
@@ -154,8 +150,14 @@ pub(super) fn with_claim(mut claims: Value, name: &str, value: impl Into<Value>)
 }
 
 pub(super) fn seconds_from_now(seconds: i64) -> i64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("a time");
-    now.as_secs() as i64 + seconds
+    since_epoch().as_secs() as i64 + seconds
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the server compares the times of tokens with its wall clock"
+)]
+fn since_epoch() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.expect("a time after 1970")
 }
