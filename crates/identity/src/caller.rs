@@ -6,7 +6,7 @@ use turnwire_event::{Owner, Timestamp};
 
 use crate::scope::ScopeSet;
 
-/// An authenticated caller.
+/// Who sends a request, as its credential says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The tenant and the principal that the credential names.
@@ -40,7 +40,7 @@ pub enum Credential {
 /// Whether a [`Lease`] still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// It does.
+    /// Neither its time is over nor is its credential gone.
     Valid,
     /// Its time is over.
     Expired,

@@ -21,7 +21,7 @@ const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 /// Where the key set is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyLocation {
-    /// A file.
+    /// On the server, replaced when the keys change.
     File(PathBuf),
     /// A document of the issuer.
     Url(Url),
@@ -33,7 +33,7 @@ pub enum KeySourceError {
     /// The file cannot be read.
     #[error("{path}: {cause}")]
     Io {
-        /// The file.
+        /// As in the settings.
         path: String,
         /// What the operating system says.
         cause: std::io::Error,
@@ -43,7 +43,7 @@ pub enum KeySourceError {
     Fetch {
         /// Where it should be.
         url: String,
-        /// Why not.
+        /// What the dialer says.
         cause: DialError,
     },
     /// The issuer answers with something else than a document.

@@ -15,7 +15,7 @@ pub struct TokenHash([u8; 32]);
 pub struct NewToken(String);
 
 impl NewToken {
-    /// A random token.
+    /// One that nobody has: 128 bits of the operating system.
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut random = [0u8; 16];
         getrandom::fill(&mut random)?;

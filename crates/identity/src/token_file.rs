@@ -59,7 +59,7 @@ pub enum TokenFileError {
     /// The file cannot be read or written.
     #[error("{path}: {cause}")]
     Io {
-        /// The file.
+        /// As in the settings.
         path: String,
         /// What the operating system says.
         cause: io::Error,
@@ -67,7 +67,7 @@ pub enum TokenFileError {
     /// The file does not contain a list of tokens.
     #[error("{path}: {problem}")]
     Malformed {
-        /// The file.
+        /// As in the settings.
         path: String,
         /// What is wrong, with line and column where they are known.
         problem: String,
@@ -75,7 +75,7 @@ pub enum TokenFileError {
     /// Others than the user of the server can change the file.
     #[error("{path}: others can change it; run: chmod 600 {path}")]
     Writable {
-        /// The file.
+        /// As in the settings.
         path: String,
     },
     /// No token of the file has this id.

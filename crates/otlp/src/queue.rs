@@ -127,6 +127,6 @@ mod tests {
         queue.push(vec![1; 1 << 18]);
         queue.close();
         queue.push(vec![1]);
-        assert_eq!(queue.len(), (QUEUE_BYTES_MAX - BATCH_BYTES_MAX >> 18) + 1);
+        assert_eq!(queue.len(), ((QUEUE_BYTES_MAX - BATCH_BYTES_MAX) >> 18) + 1);
     }
 }

@@ -1,6 +1,7 @@
-//! Who may call this server: hosts, origins and proxies, the pages of other sites (CORS), callers and
+//! Who may call this server: headers that may occur once, hosts, origins and proxies, the pages of other sites (CORS), callers and
 //! how long they are who they are.
 
+pub(crate) mod header;
 pub mod cors;
 pub mod forwarded;
 pub mod guard;

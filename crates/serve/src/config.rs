@@ -7,9 +7,7 @@
 //! what is expected. Times are in milliseconds unless a key says otherwise, sizes in bytes.
 
 pub mod setting;
-pub mod listen;
-pub mod server;
-pub mod auth;
+pub mod access;
 pub mod http;
 pub mod stream;
 pub mod wire;
@@ -25,7 +23,8 @@ pub mod log;
 
 use std::path::{Path, PathBuf};
 
-use auth::AuthMode;
+use access::auth::AuthMode;
+pub use access::{auth, listen, server};
 pub use outbound::{dial, relay};
 use setting::file;
 pub use setting::origin::{ConfigError, SettingOrigin};

@@ -11,7 +11,6 @@ pub mod reload;
 mod variables;
 mod look;
 mod agent_file;
-mod certificate;
 mod keys;
 mod services;
 mod programs;

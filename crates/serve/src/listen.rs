@@ -13,7 +13,7 @@ mod takeover;
 pub mod descriptors;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -37,7 +37,6 @@ use tower::ServiceExt as _;
 use turnwire_event::Clock as _;
 use turnwire_session::SystemClock;
 
-use crate::access::forwarded::PeerAddress;
 use crate::config::ServerConfig;
 use crate::config::http::Http;
 
@@ -80,6 +79,10 @@ pub struct ConnectionPermit {
     _slot: OwnedSemaphorePermit,
     _owner: Option<OwnerPermit>,
 }
+
+/// The address of the other end of the connection: an extension of each request.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerAddress(pub IpAddr);
 
 /// Opens the listening socket.
 pub fn bind(config: &ServerConfig) -> Result<TcpListener, BindError> {

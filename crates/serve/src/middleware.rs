@@ -19,10 +19,10 @@ use turnwire_identity::Caller;
 
 use crate::access::callers::{self, Callers};
 use crate::access::cors;
-use crate::access::forwarded::{PeerAddress, TrustedProxies};
+use crate::access::forwarded::TrustedProxies;
 use crate::access::guard::{AdmittedRequest, Guard};
 use crate::error::{RequestFault, with_problem_body};
-use crate::listen::{OwnerPermit, SocketTakeover};
+use crate::listen::{OwnerPermit, PeerAddress, SocketTakeover};
 use crate::request::shares::{self, RequestShares};
 use crate::request::trace::RequestTrace;
 

@@ -1,7 +1,6 @@
-//! The parts of a request, each parsed strictly: headers, trace, language, identity, shares, path, query, body,
+//! The parts of a request, each parsed strictly: trace, language, identity, shares, path, query, body,
 //! and the submit of a turn. A refusal names what is wrong.
 
-pub(crate) mod header;
 pub mod trace;
 pub(crate) mod locale;
 pub mod identity;

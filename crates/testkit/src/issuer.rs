@@ -133,13 +133,13 @@ impl TestIssuer {
         issuer
     }
 
-    /// Replaces the keys.
+    /// Serves the public keys of `keys` from now on, and no others.
     pub fn serve(&self, keys: &[&SigningKey]) {
         let keys: Vec<Value> = keys.iter().map(|key| key.public()).collect();
         self.0.page(KEYS, SitePage::json(&json!({ "keys": keys })));
     }
 
-    /// Replaces the document.
+    /// Serves `page` instead of a key set.
     pub fn serve_page(&self, page: SitePage) {
         self.0.page(KEYS, page);
     }

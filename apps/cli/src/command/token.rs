@@ -16,7 +16,7 @@ use crate::terminal::sanitize::sanitized_line;
 /// The longest label that is shown.
 const LABEL_CHARS_MAX: usize = 100;
 
-/// Runs the subcommand.
+/// Creates, lists or revokes, as the subcommand says.
 pub(crate) fn run(args: &TokenArgs) -> Result<()> {
     match &args.command {
         TokenCommand::Create(args) => create(args),

@@ -10,8 +10,8 @@ use turnwire_identity::{Authenticator, Caller, Lease, Refusal, Scope};
 use turnwire_wire::problem::Code;
 
 use super::attach_tokens::AttachTokens;
+use crate::access::header::single_value;
 use crate::error::RequestFault;
-use crate::request::header::single_value;
 
 const PRINCIPAL: &str = "x-turnwire-principal";
 const TENANT: &str = "x-tenant-id";

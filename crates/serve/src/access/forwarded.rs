@@ -8,10 +8,6 @@ use axum::http::HeaderMap;
 
 use crate::config::setting::network::Network;
 
-/// The address of the other end of the connection.
-#[derive(Clone, Copy, Debug)]
-pub struct PeerAddress(pub IpAddr);
-
 /// The proxies whose headers are believed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrustedProxies(Arc<[Network]>);

@@ -12,9 +12,9 @@ use turnwire_wire::problem::Code;
 
 use crate::access::cors::CorsPolicy;
 use crate::access::forwarded::ForwardedRequest;
+use crate::access::header::single_value;
 use crate::config::setting::site::SiteOrigin;
 use crate::error::RequestFault;
-use crate::request::header::single_value;
 
 /// The scheme and the authority of WebSockets of this server, as the client can reach it; part of
 /// URLs in responses.
@@ -32,7 +32,7 @@ pub(crate) struct Guard {
     pub(crate) cors: CorsPolicy,
     /// How clients reach the server from outside.
     pub(crate) public: Option<SiteOrigin>,
-    /// Further names.
+    /// Names from the settings, besides that of the public URL.
     pub(crate) hosts: Vec<String>,
     /// True if callers prove who they are: a page that reaches the server by a name of its own
     /// can do nothing then.

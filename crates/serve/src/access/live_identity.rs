@@ -63,7 +63,7 @@ pub struct LiveIdentities {
 }
 
 impl LiveIdentities {
-    /// No connection yet.
+    /// Identities that `authenticator` judges.
     pub fn new(authenticator: Arc<Authenticator>) -> Self {
         Self {
             authenticator,

@@ -1,15 +1,17 @@
 //! Keys of providers, upstreams and data services: reading them where the pack says, and the findings
 //! about missing ones. No message contains a key.
 
+pub(super) mod certificate;
+
 use std::path::{Path, PathBuf};
 
 use turnwire_model::{ApiKey, ApiKeyError};
 use turnwire_pack::{ApiKeySource, Pack, PackFiles, PackFinding};
 use turnwire_tool::{SecretCollector, Secrets};
 
+use super::ServerVariables;
 use super::agent_file::agent_file;
 use super::look::FileFingerprint;
-use super::{ServerVariables, certificate};
 
 /// The [`ApiKey`] of a provider, an upstream or a header; `None` if there is none.
 pub(super) fn key(

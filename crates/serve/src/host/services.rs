@@ -8,7 +8,7 @@ use turnwire_tool::ServiceCredentials;
 use zeroize::Zeroizing;
 
 use super::ServerVariables;
-use super::certificate::dialer_with;
+use super::keys::certificate::dialer_with;
 use super::keys::key;
 
 /// The credentials of `service`, or why it has none. No message has a key.

@@ -17,10 +17,10 @@ use serde_json::error::Category;
 use turnwire_event::Owner;
 use turnwire_wire::problem::Code;
 
+use crate::access::header::single_value;
 use crate::config::http::Http;
 use crate::error::RequestFault;
 use crate::listen::{OwnerShares, TRANSFER_BYTES_MIN, TransferPermit};
-use crate::request::header::single_value;
 use crate::request::identity;
 use crate::state::AppState;
 

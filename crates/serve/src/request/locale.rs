@@ -4,8 +4,8 @@
 use axum::http::{HeaderMap, header};
 use turnwire_wire::rest::turn::LOCALE_BYTES_MAX;
 
+use crate::access::header::preferences;
 use crate::error::RequestFault;
-use crate::request::header::preferences;
 
 const DEFAULT: &str = "en";
 

@@ -14,9 +14,9 @@ use turnwire_wire::rest::content::{
 };
 use turnwire_wire::rest::turn::{DISCONNECT_GRACE_MS_MAX, TurnSubmit};
 
+use crate::access::header::single_value;
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
-use crate::request::header::single_value;
 use crate::request::locale;
 
 /// The header that selects the [`WireVersion`] (D-09).

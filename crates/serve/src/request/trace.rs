@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use turnwire_event::trace::{TRACEPARENT, TRACESTATE};
 use turnwire_event::{CallerTrace, SpanId, TraceContext, TracePropagation};
 
-use crate::request::header::single_value;
+use crate::access::header::single_value;
 
 /// The longest `tracestate` that is passed on: the length that W3C asks every server to carry. A
 /// longer one is dropped whole.

@@ -13,9 +13,9 @@ use serde::Serialize;
 use turnwire_wire::problem::Code;
 use turnwire_wire::problem::help::{ProblemDescription, ProblemList};
 
+use crate::access::header::preferences;
 use crate::error::RequestFault;
 use crate::page::policy;
-use crate::request::header::preferences;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {

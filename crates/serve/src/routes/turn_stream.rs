@@ -16,8 +16,8 @@ use turnwire_session::{Error, IdempotencyKey, ReplayError, SubmitRequest, Submit
 use turnwire_wire::pc3::FrameCursor;
 use turnwire_wire::problem::Code;
 
+use crate::access::header::single_value;
 use crate::error::{RequestFault, count_refusal, run_to_end};
-use crate::request::header::single_value;
 use crate::request::{AttachUse, QueryParams};
 use crate::state::AppState;
 use crate::transport::EventStream;

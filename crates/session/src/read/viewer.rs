@@ -5,7 +5,7 @@ use turnwire_event::Owner;
 /// A reader of sessions and turns. Reads count on the share of its owner.
 #[derive(Clone, Copy, Debug)]
 pub struct Viewer<'a> {
-    /// Who reads.
+    /// Whose share the reads count on.
     pub owner: &'a Owner,
     /// True if it may read what others of its tenant own.
     pub is_tenant_wide: bool,

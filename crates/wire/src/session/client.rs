@@ -22,7 +22,7 @@ pub enum ClientFrame {
     },
     /// Gives the connection a new token.
     Renew {
-        /// A bearer token.
+        /// As in an `Authorization` header.
         token: BearerToken,
     },
     /// A heartbeat of the client, answered with a pong.

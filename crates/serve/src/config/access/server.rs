@@ -1,8 +1,8 @@
 //! How the server is reached from outside.
 
-use super::setting::network::Network;
-use super::setting::site::{self, SiteOrigin};
-use super::setting::{host_names, list, section};
+use crate::config::setting::network::Network;
+use crate::config::setting::site::{self, SiteOrigin};
+use crate::config::setting::{host_names, list, section};
 
 section! {
     /// How the server is reached from outside.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use turnwire_event::TenantId;
 use turnwire_identity::{KeyLocation, ScopeSet};
 
-use super::setting::{
+use crate::config::setting::{
     choice, key_location, non_empty, number, optional_path, optional_tenant, optional_text, scopes,
     section, texts,
 };

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::setting::{number, section, socket_address};
+use crate::config::setting::{number, section, socket_address};
 
 section! {
     /// Where the server listens, and how it shuts down.

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 const PEM_BYTES_MAX: u64 = 65_536;
 
 /// A dialer like `dialer` that identifies itself with `certificate`.
-pub(super) fn dialer_with(
+pub(in crate::host) fn dialer_with(
     certificate: &ClientCertificate,
     dialer: &Dialer,
 ) -> Result<Dialer, String> {
