@@ -35,7 +35,8 @@ impl TestIndex {
     pub fn new(sources: &[Source]) -> Self {
         let mut index = Self::default();
         for source in sources {
-            for test in tests_of(source) {
+            // The name in a macro is a parameter.
+            for test in tests_of(source).filter(|test| !test.name.is_empty()) {
                 for line in &test.comments {
                     if line.text.starts_with(SERIAL) {
                         let member = source.member().to_owned();
@@ -203,6 +204,14 @@ mod tests {
     fn answers(text: &str, id: &str) -> Vec<String> {
         let index = TestIndex::new(&[Source::new("crates/a/src/b.rs", text)]);
         index.answering(id).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn test_in_a_macro_has_no_name() {
+        let text =
+            "macro_rules! t { ($n:ident) => { #[test]\nfn $n() {} }; }\n#[test]\nfn a() {}\n";
+        let index = TestIndex::new(&[Source::new("e2e/tests/it/b.rs", text)]);
+        assert_eq!(index.names().collect::<Vec<_>>(), ["a"]);
     }
 
     #[test]
