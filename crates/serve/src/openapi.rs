@@ -6,13 +6,18 @@ use axum::http::header;
 use axum::routing::get;
 use bytes::Bytes;
 use turnwire_wire::asyncapi;
-use turnwire_wire::openapi::{DocumentLimits, document};
+use turnwire_wire::openapi::{DocumentLimits, document, without_security};
 
 use crate::config::ServerConfig;
+use crate::config::auth::AuthMode;
 
 /// The routes of the documents, for any state.
 pub fn router<S: Clone + Send + Sync + 'static>(config: &ServerConfig) -> Router<S> {
-    let text = Bytes::from(document(limits(config)).to_string());
+    let mut document = document(limits(config));
+    if config.auth.mode == AuthMode::None {
+        document = without_security(document);
+    }
+    let text = Bytes::from(document.to_string());
     let streams = Bytes::from_static(asyncapi::DOCUMENT.as_bytes());
     let route = |text: Bytes| {
         let kind = [(header::CONTENT_TYPE, "application/json")];

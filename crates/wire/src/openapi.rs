@@ -23,7 +23,7 @@ mod document;
 
 #[cfg(feature = "schema")]
 pub use document::generate;
-pub use served::{ApiOperation, DocumentLimits, document, operations};
+pub use served::{ApiOperation, DocumentLimits, document, operations, without_security};
 
 #[cfg(all(test, feature = "schema"))]
 mod tests;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use turnwire_event::{Owner, Principal, TenantId, metric};
 use turnwire_identity::{Authenticator, Caller, Lease, Refusal, Scope};
 use turnwire_wire::problem::Code;
@@ -139,6 +139,9 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// The attach token in the query of a request for a stream.
 fn attach_token(request: &Request) -> Option<String> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
     let path = request.uri().path();
     let opens_stream =
         path.ends_with("/stream") && (path.starts_with("/sessions/") || path.starts_with("/chat/"));

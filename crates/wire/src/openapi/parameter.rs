@@ -81,6 +81,17 @@ pub(super) const WAIT: OperationParameter = OperationParameter::query(
     flag,
 );
 
+/// The schema of a principal, or `*` for all.
+pub(super) fn principal_or_all(_: &mut DocumentSchemas) -> Value {
+    json!({ "type": "string", "pattern": "^[!-~]{1,128}$" })
+}
+
+/// The schema of a tenant, or `*` for all.
+pub(super) fn tenant_or_all(_: &mut DocumentSchemas) -> Value {
+    json!({ "type": "string",
+        "pattern": "^([*]|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$" })
+}
+
 /// The schema of any text.
 pub(super) fn string(_: &mut DocumentSchemas) -> Value {
     json!({ "type": "string" })

@@ -5,9 +5,7 @@ use turnwire_event::{ResponseId, SessionId};
 
 use super::{OperationTag, SUBMIT};
 use crate::openapi::operation::{SuccessResponse, get, post};
-use crate::openapi::parameter::{
-    IDEMPOTENCY_KEY, LANGUAGE, OperationParameter, WIRE_VERSION, string,
-};
+use crate::openapi::parameter::{IDEMPOTENCY_KEY, LANGUAGE, OperationParameter, WIRE_VERSION};
 use crate::openapi::schemas::{DocumentSchemas, request_schema, response_schema};
 use crate::pc3::MEDIA_TYPE;
 use crate::pc3::cursor::FRAME_ID_PATTERN;
@@ -65,11 +63,6 @@ pub(super) fn tag() -> OperationTag {
             "last_event_id",
             "The same as the header, for clients that cannot send it; the header takes precedence.",
             frame_id_or_nothing,
-        )
-        .query(
-            "attach",
-            "An attach token of the turn's session, for browsers, which send no Authorization header.",
-            string,
         )
         .attach_token()
         .parameter(WIRE_VERSION)

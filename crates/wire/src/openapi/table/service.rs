@@ -5,7 +5,7 @@ use turnwire_event::UtcDay;
 
 use super::OperationTag;
 use crate::openapi::operation::{OperationSpec, RequestIdentity, SuccessResponse, get};
-use crate::openapi::parameter::{OperationParameter, list_limit, string};
+use crate::openapi::parameter::{OperationParameter, list_limit, string, tenant_or_all};
 use crate::openapi::schemas::{SchemaFn, request_schema, response_schema};
 use crate::problem::{Code, help};
 use crate::rest::health::HealthReport;
@@ -75,7 +75,7 @@ pub(super) fn operations() -> OperationTag {
             .query(
                 "tenant",
                 "Another tenant, or `*` for all, with the scope `admin`; the caller's own if absent.",
-                string,
+                tenant_or_all,
             )
             .scopes(&["own", "admin"])
             .query(

@@ -7,7 +7,7 @@ use super::{OperationTag, SESSION_READ};
 use crate::openapi::operation::{
     OperationSpec, RequestIdentity, SuccessResponse, delete, get, post,
 };
-use crate::openapi::parameter::{OperationParameter, list_limit, string};
+use crate::openapi::parameter::{OperationParameter, list_limit, principal_or_all, string};
 use crate::problem::Code;
 use crate::rest::session::{
     SessionAttached, SessionCreate, SessionCreatedBody, SessionList, WorkerList,
@@ -57,7 +57,7 @@ pub(super) fn tag() -> OperationTag {
                 "principal",
                 "Another principal of the tenant, or `*` for all, with the scope `tenant:read`; the \
                  caller if absent.",
-                string,
+                principal_or_all,
             )
             .page::<SessionId>(list_limit)
             .json::<SessionList>(200, "A page of sessions."),
