@@ -12,7 +12,7 @@ pub enum Scope {
     TenantRead,
     /// Reading and deciding the approvals of all turns of the tenant.
     Review,
-    /// The audit log, jobs, and the usage of all tenants.
+    /// The usage of all tenants, and what [`Metrics`](Self::Metrics) allows.
     Admin,
     /// `/metrics`, for a collector.
     Metrics,

@@ -53,6 +53,15 @@ impl ApiResponse {
         value.and_then(Result::ok).unwrap_or_default()
     }
 
+    /// The status and the body without the trace id, which names the request itself.
+    pub fn essence(&self) -> (u16, Value) {
+        let mut body = self.json();
+        if let Some(fields) = body.as_object_mut() {
+            fields.remove("trace_id");
+        }
+        (self.status, body)
+    }
+
     /// The code of a problem; empty if the body is not a problem.
     pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
