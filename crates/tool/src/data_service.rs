@@ -29,6 +29,8 @@ pub use registry::ConnectorError;
 pub use transport::{ServiceCredentials, ServiceRequest, ServiceTransport};
 
 pub(crate) use registry::{EnricherType, id_in};
+#[cfg(test)]
+pub(crate) use service_span::ServiceTrace;
 pub(crate) use tool::EnricherTool;
 #[cfg(test)]
 pub(crate) use transport::rest_transport;

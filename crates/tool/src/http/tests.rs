@@ -8,11 +8,12 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use turnwire_dial::DialerOptions;
+use turnwire_event::TracePropagation;
 use turnwire_event::code::ToolErrorClass;
 use turnwire_pack::ToolKind;
 
 use super::*;
-use crate::tests::support::{EventSink, call};
+use crate::tests::support::{EventSink, call, context};
 use crate::tool::Tool as _;
 
 use fake_site::{FakeSite, request};
@@ -164,6 +165,38 @@ async fn request_has_the_headers_of_the_pack_only() {
         for own in ["user-42", "sess_", "turn_", "traceparent"] {
             assert!(!request.contains(own), "{own} in {request}");
         }
+    }
+}
+
+#[tokio::test]
+async fn trace_is_sent_while_traces_are_exported_and_the_pack_wins() {
+    let site = FakeSite::with_response(response(200, "text/plain", "ok")).await;
+    let mut def = http(ToolMethod::Get, &site.url);
+    for (own, expected) in [
+        (
+            None,
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000007-01",
+        ),
+        (Some("of-the-pack"), "of-the-pack"),
+    ] {
+        def.headers
+            .extend(own.map(|own| ("traceparent".to_owned(), own.to_owned())));
+        let mut call = call(json!({}), &EventSink::with_room(0));
+        let mut context = context();
+        context.propagation = TracePropagation {
+            sampled: true,
+            state: Some("a=1".into()),
+            is_exporting: true,
+        };
+        call.context = Arc::new(context);
+        let tool = build(&def, Some(20_000)).expect("a tool");
+        tool.run(call).await.expect("a response");
+        let request = site.requests().pop().expect("a request");
+        assert!(
+            request.contains(&format!("traceparent: {expected}\r\n")),
+            "{request}"
+        );
+        assert!(request.contains("tracestate: a=1\r\n"), "{request}");
     }
 }
 

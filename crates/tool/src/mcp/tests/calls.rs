@@ -11,8 +11,30 @@ use turnwire_event::port::Emission;
 use turnwire_pack::{DataService, Enricher, McpTransport};
 
 use super::support::{ServerFixture, run, tool, tool_def, until};
-use crate::data_service::{Connector, NoVerifier, ServiceData, ServiceRequest};
+use crate::data_service::{Connector, NoVerifier, ServiceData, ServiceRequest, ServiceTrace};
 use crate::tests::support::{EventSink, call, context};
+
+#[tokio::test]
+async fn traced_call_has_the_span_of_its_tool_in_meta() {
+    let fixture = ServerFixture::new();
+    let tools = fixture.open_mode("good", &[]).await;
+    let sink = EventSink::with_room(1_000);
+    for is_exporting in [false, true] {
+        let mut call = call(json!({"words": "hi"}), &sink);
+        let mut context = context();
+        context.propagation.is_exporting = is_exporting;
+        context.propagation.sampled = true;
+        call.context = Arc::new(context);
+        let _ = tool(&tools, "echo").run(call).await;
+    }
+    let messages = fixture.messages();
+    let calls = messages.iter().filter(|it| it["method"] == "tools/call");
+    let traces: Vec<_> = calls
+        .map(|it| &it["params"]["_meta"]["traceparent"])
+        .collect();
+    let parent = json!("00-0af7651916cd43dd8448eb211c80319c-0000000000000007-01");
+    assert_eq!(traces, [&Value::Null, &parent]);
+}
 
 // S2-001
 #[tokio::test]
@@ -316,8 +338,9 @@ async fn data_service_behind_a_server_uses_the_connector() {
     params.insert("query".to_owned(), json!("oat milk"));
     let wait = Duration::from_secs(20);
     let context = Arc::new(context());
+    let trace = ServiceTrace::new(&context, None);
     let result = connector
-        .call(&context, enricher, &params, wait, Default::default())
+        .call(&context, enricher, &params, wait, trace)
         .await;
     let expected = json!({"offers": [{"offer_id": "o-1", "title": "One"}]});
     assert_eq!(result, Ok(ServiceData::Complete(expected)));
@@ -329,6 +352,9 @@ async fn data_service_behind_a_server_uses_the_connector() {
     assert_eq!(asked["name"], "enrich");
     assert_eq!(asked["arguments"]["principal"], "user-42");
     assert_eq!(asked["arguments"]["params"], json!({"query": "oat milk"}));
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+    assert_eq!(asked["_meta"]["traceparent"], parent);
+    assert_ne!(asked["_meta"]["progressToken"], Value::Null, "{asked}");
 
     // A server without that tool has no data service behind it.
     let other = ServerFixture::new();
