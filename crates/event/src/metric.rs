@@ -175,7 +175,7 @@ metrics! {
     RINGS_BYTES = "turnwire_session_rings_bytes", "session.rings_bytes", "Bytes of released events and their frames held in memory by all sessions";
     RINGS_EVICTED_TOTAL = "turnwire_session_rings_evicted_total", "session.rings_evicted_total", "Events evicted from memory to stay within the budget of all sessions; clients read them from the log";
     BUS_EVENTS_DROPPED_TOTAL = "turnwire_session_bus_events_dropped_total", "session.bus_events_dropped_total", "Notices about clients (bus.*) not stored because their session has session.bus_events_max of them";
-    LIMIT_REFUSED_TOTAL = "turnwire_limit_refused_total", "limit.refused_total", "Requests refused because a limit was reached, by limit and scope: owner or all";
+    LIMIT_REFUSED_TOTAL = "turnwire_limit_refused_total", "limit.refused_total", "Requests refused because a limit was reached, by limit and scope: owner or all, of quotas principal or tenant";
     DISPATCH_OVERHEAD_SECONDS = "turnwire_dispatch_overhead_seconds", "dispatch.overhead_ms", "Time of one sub-agent invocation outside of models and tools, from the parsed tool call to its handled result; the wait for the commit of its tool calls included";
     AUTH_REFUSED_TOTAL = "turnwire_auth_refused_total", "auth.refused_total", "Requests whose token was missing or not accepted, by reason";
     AUTH_RELOADS_TOTAL = "turnwire_auth_reloads_total", "auth.reloads_total", "Loads of tokens or keys that changed something or failed, by result";

@@ -46,8 +46,8 @@ pub use record::{
 };
 pub use records::{
     ApprovalRecords, CallRecords, DailyUsage, LISTED_PATH_BYTES_MAX, MessageRecords, MessageView,
-    PageBounds, Records, RowPage, SessionRecords, SessionsOf, StatusCount, TurnRecords,
-    is_display_only,
+    PageBounds, Records, RowPage, SessionRecords, SessionsOf, StatusCount, TurnRecords, UsageOn,
+    UsageSum, is_display_only,
 };
 pub use selection::{EventSelection, ReadLimits};
 pub use sequencer::{

@@ -239,6 +239,14 @@ pub trait CallRecords: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<DailyUsage>, ReadError>;
 
+    /// Returns what the model calls of `owner`, and those of all in its tenant, came to on `day`. Days
+    /// that [`expire_usage`](Self::expire_usage) has removed are 0 for the owner.
+    fn usage_on(&self, owner: &Owner, day: UtcDay) -> Result<UsageOn, ReadError>;
+
+    /// Removes what principals have used on days before `before`, at most `max` rows, in one
+    /// transaction; returns how many. The sums of tenants stay. Durable on return.
+    fn expire_usage(&self, before: UtcDay, max: usize) -> Result<usize, AppendError>;
+
     /// Returns how often each status was emitted, by id: in total, and on each day from that of
     /// `since` on.
     fn status_counts(&self, since: Timestamp) -> Result<Vec<StatusCount>, ReadError>;
@@ -289,6 +297,22 @@ pub struct StatusCount {
     pub total: u64,
     /// Emissions by day, oldest first; a day is `2026-01-31`, UTC. Days without one are left out.
     pub days: Vec<(String, u64)>,
+}
+
+/// Tokens and cost of model calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UsageSum {
+    pub tokens: u64,
+    pub cost_usd: f64,
+}
+
+/// What model calls came to on one day; see [`CallRecords::usage_on`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UsageOn {
+    /// The sum of the owner's own calls.
+    pub principal: UsageSum,
+    /// The sum over everybody in the tenant.
+    pub tenant: UsageSum,
 }
 
 /// The model calls of one tenant and one model that ended on one day; see

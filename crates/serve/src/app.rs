@@ -235,6 +235,7 @@ impl App {
         let streams = Arc::new(Streams {
             sessions: sessions.live_sessions(),
             canceller: sessions.canceller(),
+            quotas: sessions.quotas(),
             settings: config.stream.clone(),
             phase: ServerPhase::default(),
             events_sent: ::metrics::counter!(turnwire_event::metric::WS_EVENTS_SENT_TOTAL),

@@ -24,7 +24,7 @@ pub mod log;
 use std::path::{Path, PathBuf};
 
 use access::auth::AuthMode;
-pub use access::{auth, listen, server};
+pub use access::{auth, listen, quota, server};
 pub use outbound::{dial, relay};
 use setting::file;
 pub use setting::origin::{ConfigError, SettingOrigin};
@@ -82,6 +82,8 @@ sections! {
     wire: Wire,
     turn: Turn,
     session: Session,
+    /// What each principal and each tenant may use.
+    quota: Quota,
     store: Store,
     script: Script,
     pack: Pack,

@@ -5,18 +5,27 @@
 //! and adds the [`Problem`] with `with_problem_body`, so every error response is a problem
 //! document.
 
+mod detail;
+
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use tracing::Instrument as _;
 use turnwire_event::{ResponseId, metric};
-use turnwire_fair::FairRefusal;
-use turnwire_session::{Error, SharedResource};
+use turnwire_session::{Error, QuotaExceeded};
 use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
+
+use detail::{limit_detail, quota_detail};
+
+/// What is left of the quotas of the caller.
+pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+/// The quotas of the caller.
+pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// The error of a request that is refused or has failed; `with_problem_body` turns it into a
 /// [`Problem`].
@@ -25,6 +34,8 @@ pub struct RequestFault {
     code: Code,
     status: StatusCode,
     detail: Cow<'static, str>,
+    /// The time of `Retry-After`, if it is not that of the code.
+    retry_in: Option<Duration>,
     /// Members of the problem besides the standard ones.
     extra: Map<String, Value>,
 }
@@ -37,6 +48,7 @@ impl RequestFault {
             code,
             status: StatusCode::from_u16(code.status()).expect("the table has valid statuses"),
             detail: detail.into(),
+            retry_in: None,
             extra: Map::new(),
         }
     }
@@ -131,8 +143,22 @@ impl RequestFault {
         Self::new(Code::TooManyRequests, detail).with("limit", max)
     }
 
+    /// A quota is used up: 429 with the time after which the request is possible.
+    fn quota_exceeded(refused: &QuotaExceeded) -> Self {
+        let mut fault = Self::new(Code::QuotaExceeded, quota_detail(refused))
+            .with("quota", refused.kind.name())
+            .with("scope", refused.scope.name())
+            .with("limit", refused.limit);
+        fault.retry_in = Some(refused.retry_in.max(Duration::from_millis(1)));
+        fault
+    }
+
     /// The value of the `Retry-After` header, in seconds.
     fn retry_after_s(&self) -> Option<u64> {
+        if let Some(retry_in) = self.retry_in {
+            // Rounded up: a client that waits so long is not refused again.
+            return u64::try_from(retry_in.as_millis().div_ceil(1_000)).ok();
+        }
         match self.code {
             Code::TooManyRequests | Code::QueueFull => Some(1),
             Code::Draining | Code::StorageFull | Code::AuthUnavailable => Some(5),
@@ -188,10 +214,11 @@ pub(crate) fn with_problem_body(mut response: Response, trace_id: &str) -> Respo
     let fault = response.extensions_mut().remove::<RequestFault>();
     let fault = fault.unwrap_or_else(|| RequestFault::for_status(status));
     let mut problem_response = fault.into_problem_response(trace_id);
-    // Only axum knows the methods of the route.
-    if let Some(allow) = response.headers_mut().remove(header::ALLOW) {
-        let headers = problem_response.headers_mut();
-        headers.insert(header::ALLOW, allow);
+    // Only axum knows the methods of the route, and only the route the quotas.
+    for name in [header::ALLOW, RATE_LIMIT, RATE_LIMIT_POLICY] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            problem_response.headers_mut().insert(name, value);
+        }
     }
     problem_response
 }
@@ -269,6 +296,7 @@ impl From<Error> for RequestFault {
                 Code::Draining,
                 "The server is shutting down and accepts no new work.",
             ),
+            Error::QuotaExceeded(refused) => return Self::quota_exceeded(&refused),
             Error::TooMany => (Code::TooManyRequests, "A limit is reached; try again soon."),
             Error::TooManyReads => {
                 count_refusal("reads");
@@ -292,41 +320,6 @@ impl From<Error> for RequestFault {
 pub(crate) fn count_refusal(limit: &'static str) {
     ::metrics::counter!(metric::LIMIT_REFUSED_TOTAL, "limit" => limit, "scope" => "owner")
         .increment(1);
-}
-
-/// What a client is told about a limit that owners share.
-fn limit_detail(resource: SharedResource, refusal: FairRefusal) -> &'static str {
-    use FairRefusal::{AllFull, OwnerFull};
-    match (resource, refusal) {
-        (SharedResource::RunningTurns, OwnerFull) => {
-            "You have as many running turns as one principal may have; try again when one has ended."
-        }
-        (SharedResource::RunningTurns, AllFull) => {
-            "The server runs as many turns as it may; try again when one has ended."
-        }
-        (SharedResource::QueuedTurns, OwnerFull) => {
-            "You have as many queued turns as one principal may have; try again when one has started."
-        }
-        (SharedResource::QueuedTurns, AllFull) => {
-            "The server has as many queued turns as it may; try again when one has started."
-        }
-        (SharedResource::RunningWorkers, _) => {
-            "As many workers run as may; try again when one has ended."
-        }
-        (SharedResource::InputBytes, OwnerFull) => {
-            "Your turns in flight have as many bytes of input as one principal may have; try again when \
-             one has ended."
-        }
-        (SharedResource::InputBytes, AllFull) => {
-            "The turns in flight have as many bytes of input as the server may hold; try again soon."
-        }
-        (SharedResource::OpenSessions, OwnerFull) => {
-            "You have as many busy sessions as one principal may have; end turns or close connections."
-        }
-        (SharedResource::OpenSessions, AllFull) => {
-            "The server has as many busy sessions as it may; try again soon."
-        }
-    }
 }
 
 /// Runs `work` in its own task, so that it completes even if the client disconnects.

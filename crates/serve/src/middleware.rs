@@ -435,7 +435,7 @@ mod tests {
     }
 
     const FOREIGN: &str = "http://localhost:3000";
-    const EXPOSED: &str = "X-Session-Id, X-Response-Id, Location, Retry-After, traceparent";
+    const EXPOSED: &str = "X-Session-Id, X-Response-Id, Location, Retry-After, RateLimit, RateLimit-Policy, traceparent";
 
     fn cors_headers(response: &Response<()>) -> Vec<(&str, &str)> {
         let headers = response.headers().iter();

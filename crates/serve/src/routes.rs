@@ -1,6 +1,7 @@
 //! The REST endpoints, one file per topic. Handlers parse a request, call the sessions, and write a
 //! body of `wire::rest`; they decide nothing.
 
+mod quota_headers;
 mod sessions;
 mod turns;
 mod approvals;
@@ -25,17 +26,17 @@ use crate::{openapi, page};
 pub fn router(state: AppState) -> Router {
     Router::new()
         .merge(sessions::router())
-        .merge(turns::router())
+        .merge(turns::router(&state))
         .merge(approvals::router())
         .merge(records::router())
-        .merge(events::router())
+        .merge(events::router(&state))
         .merge(usage::router())
         .merge(feedback::router())
         .merge(health::router())
         .merge(problems::router())
         .merge(openapi::router(&state.config))
         .merge(stream::router())
-        .merge(chat::router())
+        .merge(chat::router(&state))
         .merge(cancel::router())
         .merge(status_events::router())
         .merge(page::router())

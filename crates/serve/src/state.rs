@@ -7,8 +7,8 @@ use axum::extract::FromRef;
 use turnwire_event::Owner;
 use turnwire_pack::WIRE_V04_FLAG;
 use turnwire_session::{
-    LiveSessions, ServiceStatus, SessionReader, SessionService, SessionWriter, TurnApprovals,
-    TurnCanceller, TurnSubmitter,
+    LiveSessions, ServiceStatus, SessionQuotas, SessionReader, SessionService, SessionWriter,
+    TurnApprovals, TurnCanceller, TurnSubmitter,
 };
 use turnwire_wire::pc3::WireVersion;
 
@@ -48,6 +48,7 @@ macro_rules! parts {
 
 parts! {
     SessionReader: service.reader;
+    SessionQuotas: service.quotas;
     SessionWriter: service.writer;
     LiveSessions: service.live_sessions;
     TurnSubmitter: service.submitter;

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 
 use tokio_util::task::TaskTracker;
 use turnwire_otlp::Tracer;
-use turnwire_session::{LiveSessions, TurnCanceller};
+use turnwire_session::{LiveSessions, SessionQuotas, TurnCanceller};
 
 use crate::access::attach_tokens::AttachTokens;
 use crate::access::live_identity::LiveIdentities;
@@ -52,6 +52,8 @@ pub struct Streams {
     pub attach_tokens: Arc<AttachTokens>,
     /// The identities of the open connections.
     pub identities: Arc<LiveIdentities>,
+    /// Counts streams and replays in the quotas of their owners.
+    pub quotas: SessionQuotas,
     /// The share of each owner in all connections.
     pub connections: OwnerShares,
     /// The share of each owner in the large bodies that are received or sent.

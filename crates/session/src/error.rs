@@ -4,6 +4,8 @@ use turnwire_event::{ApprovalId, TurnId, metric};
 use turnwire_fair::FairRefusal;
 use turnwire_log::{ReadError, SequencerError, StoreFault};
 
+use crate::metering::quota::QuotaExceeded;
+
 /// A resource that all owners share, each up to its own bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedResource {
@@ -101,6 +103,9 @@ pub enum Error {
         /// The bound that was reached, as a number.
         max: usize,
     },
+    /// A quota of the owner or of its tenant is used up.
+    #[error(transparent)]
+    QuotaExceeded(#[from] QuotaExceeded),
     /// A limit on keys or events was reached.
     #[error("a limit was reached")]
     TooMany,

@@ -21,6 +21,7 @@ macro_rules! handle {
 
 pub(crate) mod status;
 pub(crate) mod live_sessions;
+pub(crate) mod quotas;
 pub(crate) mod reader;
 pub(crate) mod writer;
 pub(crate) mod submitter;

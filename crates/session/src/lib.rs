@@ -16,11 +16,11 @@
 //! [`SessionReader`] or [`TurnSubmitter`].
 
 mod clock;
+mod metering;
 mod error;
 mod options;
 mod store_read;
 mod submit;
-mod metering;
 mod history;
 mod live;
 mod read;
@@ -35,6 +35,7 @@ pub use error::{Error, SharedResource};
 pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
 pub use handle::canceller::TurnCanceller;
 pub use handle::live_sessions::LiveSessions;
+pub use handle::quotas::SessionQuotas;
 pub use handle::reader::{EventLogQuery, EventPage, SessionReader};
 pub use handle::service::{ServiceParts, SessionService, WeakSessionService};
 pub use handle::status::ServiceStatus;
@@ -43,6 +44,7 @@ pub use handle::writer::SessionWriter;
 pub use live::bus::BusNotice;
 pub use live::session::{DeletedCallback, LiveSession};
 pub use live::transcript::{SessionSnapshot, Transcript};
+pub use metering::quota::{QuotaExceeded, QuotaKind, QuotaLimits, QuotaScope, QuotaState};
 pub use options::Options;
 pub use read::family::WORKER_DEPTH_MAX;
 pub use read::replay::{CatchUp, InFlight, ReplayChunk, ReplayError, read_chunk};

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use turnwire_log::PieceBudget;
 
+use crate::metering::quota::QuotaLimits;
+
 /// How long a turn waits for its aborted producer to end; then the turn ends without the producer.
 /// The turn's emitter accepts no event of the producer after the abort, so the value has no effect
 /// on the log.
@@ -14,6 +16,10 @@ pub(crate) const PRODUCER_STOP_WAIT: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Direct-message types with a metric series of their own; others are counted as `other`.
     pub dm_types: Vec<String>,
+    /// The quotas of each principal.
+    pub principal_quota: QuotaLimits,
+    /// The quotas of each tenant.
+    pub tenant_quota: QuotaLimits,
     /// The longest time that a turn may run; then it is cancelled (D-44).
     pub turn_timeout: Duration,
     /// The longest time without an event while nothing of the turn runs that has a time limit of its
@@ -120,6 +126,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             dm_types: Vec::new(),
+            principal_quota: QuotaLimits::default(),
+            tenant_quota: QuotaLimits::default(),
             turn_timeout: Duration::from_secs(600),
             turn_idle: Duration::from_secs(120),
             stop_wait: Duration::from_secs(7),

@@ -100,6 +100,7 @@ mod tests {
             ("mode_unsupported", 422),
             ("queue_full", 429),
             ("too_many_requests", 429),
+            ("quota_exceeded", 429),
             ("internal", 500),
             ("draining", 503),
             ("auth_unavailable", 503),

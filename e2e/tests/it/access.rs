@@ -6,4 +6,5 @@ mod live;
 mod matrix;
 mod attach;
 mod names;
+mod quotas;
 mod tokens;

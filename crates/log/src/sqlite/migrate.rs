@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0013_response.sql"),
     include_str!("migrations/0014_message_part.sql"),
     include_str!("migrations/0015_tenant_list.sql"),
+    include_str!("migrations/0016_principal_usage.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

@@ -13,7 +13,7 @@ use turnwire_event::{
 use crate::error::{AppendError, ReadError};
 use crate::records::{
     ApprovalRecords, CallRecords, DailyUsage, MessageRecords, MessageView, PageBounds, RowPage,
-    SessionRecords, SessionsOf, StatusCount, TurnRecords,
+    SessionRecords, SessionsOf, StatusCount, TurnRecords, UsageOn,
 };
 use crate::sqlite::SqliteStore;
 use crate::sqlite::column::{
@@ -21,7 +21,7 @@ use crate::sqlite::column::{
 };
 use crate::sqlite::table::message::{self, view_condition};
 use crate::sqlite::table::session::ListedSession;
-use crate::sqlite::table::{key, status, turn};
+use crate::sqlite::table::{key, llm_call, status, turn};
 
 impl SessionRecords for SqliteStore {
     fn session(&self, id: SessionId) -> Result<Option<SessionRow>, ReadError> {
@@ -359,6 +359,14 @@ impl CallRecords for SqliteStore {
         ];
         self.readers
             .with(|c| DailyUsage::all(c, &condition, values))
+    }
+
+    fn usage_on(&self, owner: &Owner, day: UtcDay) -> Result<UsageOn, ReadError> {
+        self.readers.with(|c| llm_call::usage_on(c, owner, day))
+    }
+
+    fn expire_usage(&self, before: UtcDay, max: usize) -> Result<usize, AppendError> {
+        self.write(|half| half.expire_usage(before, max))
     }
 
     fn status_counts(&self, since: Timestamp) -> Result<Vec<StatusCount>, ReadError> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
-use turnwire_event::{Seq, SessionId, Timestamp};
+use turnwire_event::{Seq, SessionId, Timestamp, UtcDay};
 
 use crate::error::AppendError;
 use crate::record::{EventRecord, SessionAppend};
@@ -12,7 +12,7 @@ use crate::sqlite::change;
 use crate::sqlite::column::{execute, query_value};
 use crate::sqlite::splice::SharedContent;
 use crate::sqlite::table::erasure::EraseState;
-use crate::sqlite::table::{age, key, session};
+use crate::sqlite::table::{age, key, llm_call, session};
 use crate::sqlite::wal::commit_tail::{CommitTail, hash_start};
 use crate::sqlite::wal::gauge::WalGauge;
 
@@ -133,6 +133,17 @@ impl WriteHalf {
         max: usize,
     ) -> Result<usize, AppendError> {
         let removed = key::expire(&self.connection, before, max)?;
+        self.after_commit()?;
+        Ok(removed)
+    }
+
+    /// Removes old rows as [`CallRecords::expire_usage`](crate::CallRecords::expire_usage) promises.
+    pub(crate) fn expire_usage(
+        &mut self,
+        before: UtcDay,
+        max: usize,
+    ) -> Result<usize, AppendError> {
+        let removed = llm_call::expire_usage(&self.connection, before, max)?;
         self.after_commit()?;
         Ok(removed)
     }

@@ -14,8 +14,9 @@ const SENT: &str = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID,
      X-Turnwire-Principal, traceparent";
 
 /// Response headers that such pages may read.
-const READ: HeaderValue =
-    HeaderValue::from_static("X-Session-Id, X-Response-Id, Location, Retry-After, traceparent");
+const READ: HeaderValue = HeaderValue::from_static(
+    "X-Session-Id, X-Response-Id, Location, Retry-After, RateLimit, RateLimit-Policy, traceparent",
+);
 
 /// Seconds for which a browser may remember a preflight: long enough for a page's work, short
 /// enough for a change of the setting.
@@ -124,7 +125,7 @@ mod tests {
         assert_eq!(headers["access-control-allow-origin"], "http://a");
         assert_eq!(
             headers["access-control-expose-headers"],
-            "X-Session-Id, X-Response-Id, Location, Retry-After, traceparent"
+            "X-Session-Id, X-Response-Id, Location, Retry-After, RateLimit, RateLimit-Policy, traceparent"
         );
         let vary: Vec<_> = headers.get_all("vary").iter().collect();
         assert_eq!(vary, ["Accept", "Origin"]);

@@ -118,6 +118,8 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
     let ms = Duration::from_millis;
     let killed_ms = config.tool.grace_ms + KILLED_MS;
     turnwire_session::Options {
+        principal_quota: config.quota.of_principal(),
+        tenant_quota: config.quota.of_tenant(),
         turn_timeout: ms(config.turn.timeout_ms),
         turn_idle: ms(config.turn.idle_ms),
         stop_wait: ms(config.turn.stop_wait_ms.max(killed_ms)),

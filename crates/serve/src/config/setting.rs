@@ -10,6 +10,6 @@ pub(super) mod file;
 
 pub(super) use section::section;
 pub(super) use value::{
-    choice, host_names, key_location, list, non_empty, number, optional_path, optional_tenant,
-    optional_text, scopes, socket_address, texts,
+    choice, host_names, key_location, list, non_empty, number, optional_micro_usd, optional_number,
+    optional_path, optional_tenant, optional_text, scopes, socket_address, texts,
 };

@@ -109,7 +109,7 @@ fn unknown_setting_is_named_at_its_place() {
     assert_eq!(
         refused("strem:\n  ping_ms: 5\n", &[], &[]),
         "turnwire.yaml:1:1: unknown section \"strem\"; there are: listen, server, auth, http, \
-         stream, wire, turn, session, store, script, pack, model, dial, relay, tool, log"
+         stream, wire, turn, session, quota, store, script, pack, model, dial, relay, tool, log"
     );
     assert_eq!(
         refused("", &[("TURNWIRE_LISTEN_PORT", "1")], &[]),
@@ -326,5 +326,38 @@ fn owner_never_has_all() {
             share,
             "{per_owner} of {total}"
         );
+    }
+}
+
+#[test]
+fn quotas_are_absent_or_above_zero() {
+    use setting::optional_micro_usd as usd;
+    let number = setting::optional_number::<u64>(1..=10);
+    assert_eq!((number(""), number("10")), (Ok(None), Ok(Some(10))));
+    for bad in ["0", "11", "-1", "1.5", " 1"] {
+        assert!(number(bad).is_err(), "{bad}");
+    }
+    for (text, micros) in [
+        ("", None),
+        ("2.50", Some(2_500_000)),
+        ("3", Some(3_000_000)),
+        ("0.000001", Some(1)),
+        ("999999999.999999", Some(999_999_999_999_999)),
+    ] {
+        assert_eq!(usd(text), Ok(micros), "{text}");
+    }
+    for bad in [
+        "0",
+        "0.0",
+        "-1",
+        "1e3",
+        ".5",
+        "1.",
+        "1.1234567",
+        "1,5",
+        "NaN",
+        "1000000000",
+    ] {
+        assert!(usd(bad).is_err(), "{bad}");
     }
 }

@@ -3,6 +3,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, Method};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
@@ -15,6 +16,7 @@ use turnwire_wire::problem::Code;
 use turnwire_wire::rest::chat::ChatRequest;
 use turnwire_wire::rest::turn::TurnSubmit;
 
+use super::quota_headers;
 use super::turn_stream::{self, StreamedSubmit};
 use crate::error::RequestFault;
 use crate::request::submit::{self, WIRE_VERSION};
@@ -25,10 +27,12 @@ use crate::transport::ChatFormat;
 /// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/chat/stream";
 
-pub(super) fn router() -> Router<AppState> {
+pub(super) fn router(state: &AppState) -> Router<AppState> {
+    let submits = from_fn_with_state(state.clone(), quota_headers::of_submits);
+    let reads = from_fn_with_state(state.clone(), quota_headers::of_reads);
     Router::new()
-        .route("/chat/stream", post(ask))
-        .route("/chat/{response_id}/stream", get(resume))
+        .route("/chat/stream", post(ask).layer(submits))
+        .route("/chat/{response_id}/stream", get(resume).layer(reads))
 }
 
 async fn ask(

@@ -5,24 +5,28 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::http::header;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use turnwire_event::{EventFilter, FilterSpec, TypeSet};
-use turnwire_session::{EventLogQuery, EventPage, SessionReader};
+use turnwire_session::{EventLogQuery, EventPage, SessionQuotas, SessionReader};
 use turnwire_wire::problem::Code;
 use turnwire_wire::rest::event::{EventHashes, write};
 
+use super::quota_headers;
 use crate::config::ServerConfig;
 use crate::error::RequestFault;
 use crate::request::{QueryParams, ReadingCaller, SessionPath};
 use crate::state::AppState;
 
-pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/sessions/{id}/events", get(list))
+pub(super) fn router(state: &AppState) -> Router<AppState> {
+    let reads = from_fn_with_state(state.clone(), quota_headers::of_reads);
+    Router::new().route("/sessions/{id}/events", get(list).layer(reads))
 }
 
 async fn list(
     State(reader): State<SessionReader>,
+    State(quotas): State<SessionQuotas>,
     State(config): State<Arc<ServerConfig>>,
     caller: ReadingCaller,
     SessionPath(id): SessionPath,
@@ -41,9 +45,13 @@ async fn list(
         limit,
         bytes_max,
     };
+    let owner = &caller.0.owner;
+    quotas.check_replay(owner)?;
     let page = reader.events(caller.viewer(), id, query).await?;
+    let body = body(&page, hashes);
+    quotas.charge_replay(owner, body.len());
     let kind = [(header::CONTENT_TYPE, "application/json")];
-    Ok((kind, body(&page, hashes)).into_response())
+    Ok((kind, body).into_response())
 }
 
 /// The size of what stands around the events of a page.

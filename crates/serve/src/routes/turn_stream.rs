@@ -59,6 +59,7 @@ pub(super) async fn submit<F: TurnFormat<Framing = EventStream<TcpStream>>>(
         let submitted = submitter.submit_attended(&owner, target, turn, key).await;
         let (accepted, attendance) = submitted?;
         if accepted.repeated {
+            state.streams.quotas.count_subscribe(&owner)?;
             let row = state
                 .service
                 .reader()
@@ -114,6 +115,7 @@ pub(super) async fn resume<F: TurnFormat<Framing = EventStream<TcpStream>>>(
     if method == Method::HEAD {
         return Ok(turn::head(row.session_id, row.id));
     }
+    state.streams.quotas.count_subscribe(owner)?;
     let permit = permit(state, owner)?;
     attach.redeem(&state.streams, row.session_id)?;
     open(state, caller, row, format, (cursor, permit)).await

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
@@ -9,6 +10,7 @@ use turnwire_event::TurnId;
 use turnwire_session::{DisconnectScope, SessionReader, SubmitTarget};
 use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
 
+use super::quota_headers;
 use crate::error::{RequestFault, run_to_end};
 use crate::request::submit;
 use crate::request::{
@@ -19,9 +21,13 @@ use crate::state::AppState;
 /// The name under which idempotency keys of this route are stored.
 pub(super) const ROUTE: &str = "/sessions/{id}/turns";
 
-pub(super) fn router() -> Router<AppState> {
+pub(super) fn router(state: &AppState) -> Router<AppState> {
+    let counted = from_fn_with_state(state.clone(), quota_headers::of_submits);
     Router::new()
-        .route("/sessions/{id}/turns", post(submit).get(list))
+        .route(
+            "/sessions/{id}/turns",
+            post(submit).layer(counted).get(list),
+        )
         .route("/turns/{id}", get(read))
 }
 

@@ -206,6 +206,10 @@ impl<F: TurnFormat> TurnStream<F> {
         let since = since.max(request.start).min(tail);
         if request.submitted_at.is_none() {
             live.check_retained(since).await?;
+            // Of a client that submits the turn nothing is in the past.
+            if live.ring.cursor_after(since).is_none() {
+                streams.quotas.check_replay(&live.owner)?;
+            }
         }
         let selection = TurnSelection {
             turn: request.turn,

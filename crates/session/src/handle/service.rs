@@ -13,6 +13,7 @@ use turnwire_log::{LogWriter, Store};
 use super::approvals::TurnApprovals;
 use super::canceller::TurnCanceller;
 use super::live_sessions::LiveSessions;
+use super::quotas::SessionQuotas;
 use super::reader::SessionReader;
 use super::status::ServiceStatus;
 use super::submitter::TurnSubmitter;
@@ -24,6 +25,7 @@ use crate::lifecycle::session_core::SessionCore;
 use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{DeletedCallback, SessionServices};
 use crate::live::turn_runner::TurnRunner;
+use crate::metering::quota::Quotas;
 use crate::options::{Options, PRODUCER_STOP_WAIT};
 use crate::registry::recovery::end_open_turns;
 use crate::registry::resume_queues::resume_queues;
@@ -99,6 +101,7 @@ impl SessionService {
             runner: TurnRunner::new(parts.producer, Handle::current(), &parts.options),
             reads: ReadSlots::new(&parts.options),
             writes: WriteSlots::new(&parts.options),
+            quotas: Quotas::new(parts.options.principal_quota, parts.options.tenant_quota),
             options: parts.options,
             clock: parts.clock,
             id_generator: parts.id_generator,
@@ -149,6 +152,11 @@ impl SessionService {
     /// The [`LiveSessions`], which opens sessions for streams.
     pub fn live_sessions(&self) -> LiveSessions {
         LiveSessions::new(&self.core)
+    }
+
+    /// The [`SessionQuotas`], which count streams and replays.
+    pub fn quotas(&self) -> SessionQuotas {
+        SessionQuotas::new(&self.core)
     }
 
     /// The [`TurnSubmitter`], which submits turns.

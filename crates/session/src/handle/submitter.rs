@@ -92,6 +92,7 @@ impl TurnSubmitter {
             });
         }
         self.core.check_accepts_turns()?;
+        let counted = self.core.count_turn(owner).await?;
         let wire_version = request.wire_version.clone();
         let (live, accepted, slot) = match target {
             SubmitTarget::Existing(id) => {
@@ -116,7 +117,9 @@ impl TurnSubmitter {
                 (created.0, created.1, slot)
             }
         };
-        wait_until_durable(live, accepted, wire_version, (key_lock, slot)).await
+        let accepted = wait_until_durable(live, accepted, wire_version, (key_lock, slot)).await?;
+        counted.keep();
+        Ok(accepted)
     }
 
     /// The turn of an earlier submit with this key, if the key has not expired.

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use turnwire_event::row::TurnRow;
-use turnwire_event::{Owner, SessionId, Timestamp, TurnId, UpstreamId};
+use turnwire_event::{Owner, SessionId, Timestamp, TurnId, UpstreamId, UtcDay};
 use turnwire_hub::RingClosed;
-use turnwire_log::Store;
+use turnwire_log::{Store, UsageOn};
 
 use super::deletion_queue::DeletionQueue;
 use crate::error::Error;
 use crate::live::session::{LiveSession, SessionServices};
+use crate::metering::quota::CountedTurn;
 use crate::read::viewer::Viewer;
 use crate::registry::open_sessions::SessionRegistry;
 use crate::store_read::Reader;
@@ -33,6 +34,26 @@ impl SessionCore {
             return Err(Error::Draining);
         }
         self.services.check_storage()
+    }
+
+    /// What `owner` and its tenant have used today; `None` if no quota needs it.
+    pub(crate) async fn used_today(&self, owner: &Owner) -> Result<Option<UsageOn>, Error> {
+        let services = &self.services;
+        if !services.quotas.has_daily() {
+            return Ok(None);
+        }
+        let (of, day) = (owner.clone(), UtcDay::of(services.clock.now()));
+        let read = move |store: &dyn Store| store.usage_on(&of, day);
+        services.read_rows_for(owner, read).await.map(Some)
+    }
+
+    /// Counts a turn of `owner` in the quotas, or refuses it.
+    pub(crate) async fn count_turn(&self, owner: &Owner) -> Result<CountedTurn<'_>, Error> {
+        let services = &self.services;
+        if let Some(used) = self.used_today(owner).await? {
+            services.quotas.check_day(used, services.clock.now())?;
+        }
+        Ok(services.quotas.count_turn(owner)?)
     }
 
     /// A session that `viewer` sees, loaded if it is not in memory.

@@ -38,6 +38,7 @@ use crate::clock::trusted::TrustedClock;
 use crate::error::Error;
 use crate::history::budget::HistoryCacheBudget;
 use crate::history::cache::HistoryCache;
+use crate::metering::quota::Quotas;
 use crate::options::Options;
 use crate::store_read::{ReadShare, ReadSlots, Reader, read_with};
 use crate::submit::request::SubmitRequest;
@@ -78,6 +79,8 @@ pub(crate) struct SessionServices {
     pub(crate) reads: ReadSlots,
     /// The slots of writes that requests wait for.
     pub(crate) writes: WriteSlots,
+    /// What principals and tenants may use.
+    pub(crate) quotas: Quotas,
     pub(crate) routing_policy: Mutex<ActiveRoutingPolicy>,
     pub(crate) on_deleted: OnceLock<DeletedCallback>,
     /// Refers weakly to the service, which owns these services; unset until the service exists.

@@ -280,6 +280,12 @@ impl LiveSession {
 }
 
 impl LiveSession {
+    /// Counts stored events that were read for a client, in the quotas of the session's owner.
+    pub fn charge_replay(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.services.quotas.charge_replay(&self.owner, bytes);
+    }
+
     /// A copy of the message in flight, if it started at `upto` or before.
     fn message_in_flight(&self, upto: Position) -> Option<MessageFold> {
         self.ring.with_state(|transcript, _, _| {

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use turnwire_event::{Timestamp, metric};
+use turnwire_event::{Timestamp, UtcDay, metric};
 use turnwire_log::{AppendError, BackgroundTask, Progress, TrimCursor};
 
 use crate::live::session::SessionServices;
 
-/// Keys removed in one piece.
+/// Keys, and rows of usage, removed in one piece.
 const KEYS_PER_PIECE: usize = 256;
 /// Goes on with the removals that the last run left, and stores the time. Removes no event: what the
 /// clock says at the start is the least certain.
@@ -17,6 +17,7 @@ pub(crate) fn start(services: &Arc<SessionServices>) {
     store_mark(services);
     remove_deleted(services);
     expire_keys(services);
+    expire_usage(services);
 }
 
 /// Checks the clock, and begins a sweep if one is due.
@@ -118,6 +119,19 @@ pub(crate) fn expire_keys(services: &Arc<SessionServices>) {
     let before = trusted.before(services.options.idempotency_ttl);
     run(services, "idempotency keys", move |services| {
         let removed = services.store.expire_keys(before, KEYS_PER_PIECE)?;
+        Ok(match removed == KEYS_PER_PIECE {
+            true => Progress::More,
+            false => Progress::Done,
+        })
+    });
+}
+
+/// Removes what principals used on the days before yesterday: no quota needs it, and their names must not
+/// stay. Yesterday stays for a clock that is set back over midnight.
+pub(crate) fn expire_usage(services: &Arc<SessionServices>) {
+    let before = UtcDay::of(services.trusted_clock.now()).minus(1);
+    run(services, "usage of principals", move |services| {
+        let removed = services.store.expire_usage(before, KEYS_PER_PIECE)?;
         Ok(match removed == KEYS_PER_PIECE {
             true => Progress::More,
             false => Progress::Done,

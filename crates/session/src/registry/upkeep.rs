@@ -48,6 +48,7 @@ pub(crate) fn start_timers(services: &Arc<SessionServices>, registry: &Arc<Sessi
     });
     every(owners, KEY_EXPIRY_EVERY, |services, _| {
         retention::expire_keys(services);
+        retention::expire_usage(services);
     });
     every(owners, options.erase_interval, |services, _| {
         retention::erase(services);

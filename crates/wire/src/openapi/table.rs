@@ -53,6 +53,7 @@ const SUBMIT: &[Code] = &[
     Code::IdempotencyMismatch,
     Code::QueueFull,
     Code::TooManyRequests,
+    Code::QuotaExceeded,
     Code::Draining,
     Code::SessionQuarantined,
     Code::DatabaseDamaged,

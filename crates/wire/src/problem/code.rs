@@ -244,6 +244,12 @@ codes! {
         "A limit on connections or open work is reached.",
         "Very many clients are connected, or very many sessions are open at once.",
         "Try again after the seconds in Retry-After.";
+    QuotaExceeded = "quota_exceeded", 429, "A quota is used up", Later,
+        "A quota of the principal or of its tenant is used up.",
+        "The principal, or everybody in its tenant together, has used what the operator allows in a \
+        minute or on a day (UTC). `quota` names what, `scope` whose, and `limit` how much; the header \
+        RateLimit tells what is left of each quota.",
+        "Try again after the seconds in Retry-After, or ask the operator for a larger quota.";
     Internal = "internal", 500, "Internal server error", Later,
         "The server failed for a reason that the client did not cause.",
         "This is a defect of the server or of the machine it runs on.",

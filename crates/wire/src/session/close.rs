@@ -90,6 +90,8 @@ close_reasons! {
     Internal: 1011, "internal", "Something went wrong inside.", Resume;
     /// The owner has as many reads of the store waiting as allowed.
     Busy: 1013, "busy", "Too many of your reads wait; reconnect in a moment.", Resume;
+    /// A quota of streams or of replay bytes is used up.
+    QuotaExceeded: 1013, "quota_exceeded", "Your quota of streams or replays is used up; reconnect later.", Resume;
 }
 
 impl SessionCloseReason {
@@ -172,6 +174,7 @@ mod tests {
             (1011, "session_quarantined", ReconnectAdvice::Never),
             (1011, "internal", ReconnectAdvice::Resume),
             (1013, "busy", ReconnectAdvice::Resume),
+            (1013, "quota_exceeded", ReconnectAdvice::Resume),
         ];
         assert_eq!(table, expected);
     }

@@ -1,14 +1,14 @@
 //! The model call table and the usage by day: both written in the transaction of the call's events.
 
-use rusqlite::{Row, Transaction, params};
+use rusqlite::{Connection, Row, ToSql, Transaction, params};
 use turnwire_event::body::llm::CallStarted;
 use turnwire_event::code::CallState;
 use turnwire_event::row::{LlmCallRow, ModelCallEnd};
-use turnwire_event::{Actor, CallId, Timestamp, TokenUsage, TurnId, UtcDay};
+use turnwire_event::{Actor, CallId, Owner, Timestamp, TokenUsage, TurnId, UtcDay};
 
-use crate::records::DailyUsage;
+use crate::records::{DailyUsage, UsageOn, UsageSum};
 use crate::sqlite::column::{
-    SelectRow, code_name, count, execute, optional, optional_time, parsed, time, value,
+    SelectRow, code_name, count, execute, optional, optional_time, parsed, query_value, time, value,
 };
 
 /// The maximum number of tokens that is counted for one call. No model reads or writes a thousandth
@@ -102,6 +102,7 @@ pub(crate) fn end(
     if closed == 0 {
         return Ok(());
     }
+    let day = UtcDay::of(at).to_string();
     execute(
         tx,
         "INSERT INTO usage_day (day, tenant, model, calls, failed, stopped, input_tokens, \
@@ -119,9 +120,59 @@ pub(crate) fn end(
          reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens, \
          cached_tokens = cached_tokens + excluded.cached_tokens, \
          cost_usd = cost_usd + excluded.cost_usd",
-        [id, UtcDay::of(at).to_string()],
+        [&id, &day],
+    )?;
+    if usage.total_tokens == 0 && finite_usd(usage.cost_usd) == 0.0 {
+        return Ok(());
+    }
+    execute(
+        tx,
+        "INSERT INTO usage_principal (day, tenant, principal, total_tokens, cost_usd) \
+         SELECT ?2, s.tenant, s.principal, c.total_tokens, c.cost_usd \
+         FROM llm_call c JOIN session s ON s.sid = c.sid WHERE c.id = ?1 \
+         ON CONFLICT (day, tenant, principal) DO UPDATE SET \
+         total_tokens = total_tokens + excluded.total_tokens, \
+         cost_usd = cost_usd + excluded.cost_usd",
+        [&id, &day],
     )
     .map(drop)
+}
+
+/// Reads what the calls of `owner` and of its tenant came to on `day`.
+pub(crate) fn usage_on(c: &Connection, owner: &Owner, day: UtcDay) -> rusqlite::Result<UsageOn> {
+    let read = |source: &str, values: &[&dyn ToSql]| {
+        let sums = "SELECT ifnull(sum(total_tokens), 0), total(cost_usd) FROM";
+        let mut query = c.prepare_cached(&format!("{sums} {source}"))?;
+        query.query_row(values, |row| {
+            Ok(UsageSum {
+                tokens: count(row, 0)?,
+                cost_usd: row.get(1)?,
+            })
+        })
+    };
+    let (day, tenant) = (day.to_string(), owner.tenant.to_string());
+    Ok(UsageOn {
+        principal: read(
+            "usage_principal WHERE day = ?1 AND tenant = ?2 AND principal = ?3",
+            &[&day, &tenant, &owner.principal.as_str()],
+        )?,
+        tenant: read("usage_day WHERE tenant = ?2 AND day = ?1", &[&day, &tenant])?,
+    })
+}
+
+/// Removes the rows of principals of days before `before`, at most `max`. Writes nothing if there is none.
+pub(crate) fn expire_usage(c: &Connection, before: UtcDay, max: usize) -> rusqlite::Result<usize> {
+    let before = before.to_string();
+    let due = "SELECT EXISTS (SELECT 1 FROM usage_principal WHERE day < ?1)";
+    if !query_value(c, due, [&before])? {
+        return Ok(0);
+    }
+    execute(
+        c,
+        "DELETE FROM usage_principal WHERE (day, tenant, principal) IN \
+         (SELECT day, tenant, principal FROM usage_principal WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        params![before, max as i64],
+    )
 }
 
 /// Reads a usage from seven columns, the first at `first`.

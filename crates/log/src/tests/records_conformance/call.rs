@@ -9,20 +9,21 @@ use turnwire_event::row::{
     FinishedMessage, LlmCallRow, MessageScope, ModelCallEnd, RowChange, SessionRow,
 };
 use turnwire_event::{
-    Actor, CallId, ContentBlock, Message, MessageId, MessageStatus, ProviderState, Role, SessionId,
-    StopReason, TenantId, Timestamp, TokenUsage, TurnId, Ulid, UtcDay,
+    Actor, CallId, ContentBlock, Message, MessageId, MessageStatus, Owner, ProviderState, Role,
+    SessionId, StopReason, TenantId, Timestamp, TokenUsage, TurnId, Ulid, UtcDay,
 };
 
 use super::message::message;
 use crate::records::{DailyUsage, MessageView, PageBounds};
 use crate::store::Store;
-use crate::tests::fixture::{BatchBuilder, at, session_row};
+use crate::tests::fixture::{BatchBuilder, at, owner, session_row};
 
 pub(super) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     call_row_follows_start_and_end(create().as_ref());
     retried_call_shows_the_newest_attempt(create().as_ref());
     calls_are_paged_and_deleted_with_their_session(create().as_ref());
     usage_is_summed_by_day_tenant_and_model(create().as_ref());
+    usage_is_summed_by_principal_and_expires(create().as_ref());
     call_is_counted_once(create().as_ref());
     stopped_call_has_its_usage_and_is_not_failed(create().as_ref());
     impossible_numbers_do_not_fail_the_append(create().as_ref());
@@ -288,6 +289,55 @@ fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
         all,
         "usage outlives its sessions"
     );
+}
+
+fn usage_is_summed_by_principal_and_expires(store: &dyn Store) {
+    let mut builders = Vec::new();
+    for (id, tenant, principal) in [(1, 1, "ann"), (2, 1, "ann"), (3, 1, "bob"), (4, 2, "ann")] {
+        let mut row = session_row(id, principal);
+        row.owner.tenant = TenantId(tenant);
+        let mut builder = BatchBuilder::new(id);
+        let mut append = builder.events(1);
+        append.rows = vec![builder.placed(RowChange::SessionPut(Box::new(row)))];
+        store.append(&[append]).expect("an append");
+        builders.push(builder);
+    }
+    let last_ms = 10 * DAY_MS - 1;
+    for (id, builder) in (1..).zip(&mut builders) {
+        let usage = usage_of(10_u64.pow(id), 0, 0.5);
+        let rows = vec![started(id.into(), "x"), completed(id.into(), usage)];
+        put(store, builder, last_ms, rows);
+    }
+    let next_day = vec![started(9, "y"), completed(9, usage_of(7, 0, 0.25))];
+    put(store, &mut builders[0], last_ms + 1, next_day);
+    let sums = |tenant, principal, number| {
+        let owner = Owner {
+            tenant: TenantId(tenant),
+            ..owner(principal)
+        };
+        let on = store.usage_on(&owner, day(number)).expect("usage");
+        [on.principal, on.tenant].map(|sum| (sum.tokens, sum.cost_usd))
+    };
+    assert_eq!(sums(1, "ann", 9), [(110, 1.0), (1_110, 1.5)]);
+    assert_eq!(sums(1, "bob", 9), [(1_000, 0.5), (1_110, 1.5)]);
+    assert_eq!(sums(2, "ann", 9), [(10_000, 0.5), (10_000, 0.5)]);
+    assert_eq!(sums(2, "bob", 9), [(0, 0.0), (10_000, 0.5)]);
+    assert_eq!(sums(3, "ann", 9), [(0, 0.0), (0, 0.0)]);
+    assert_eq!(sums(1, "ann", 10), [(7, 0.25), (7, 0.25)]);
+    let ids = builders.iter().map(|builder| builder.session);
+    store.delete(&ids.collect::<Vec<_>>()).expect("a delete");
+    assert_eq!(
+        sums(1, "ann", 9)[0],
+        (110, 1.0),
+        "usage outlives its sessions"
+    );
+    let expire = |number, max| store.expire_usage(day(number), max).expect("an expiry");
+    assert_eq!(
+        (expire(9, 10), expire(10, 2), expire(10, 2), expire(10, 2)),
+        (0, 2, 1, 0)
+    );
+    assert_eq!(sums(1, "ann", 9), [(0, 0.0), (1_110, 1.5)]);
+    assert_eq!(sums(1, "ann", 10)[0], (7, 0.25));
 }
 
 fn stopped_call_has_its_usage_and_is_not_failed(store: &dyn Store) {

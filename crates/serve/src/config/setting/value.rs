@@ -30,6 +30,35 @@ pub(in crate::config) fn number<T: TryFrom<u64>>(
     }
 }
 
+/// Like [`number`]; an empty text is `None`.
+pub(in crate::config) fn optional_number<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<Option<T>, String> {
+    let number = number(range);
+    move |text| match text {
+        "" => Ok(None),
+        text => number(text).map(Some),
+    }
+}
+
+/// Parses US dollars as millionths; an empty text is `None`.
+pub(in crate::config) fn optional_micro_usd(text: &str) -> Result<Option<u64>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |part: &str, max| {
+        (1..=max).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit())
+    };
+    let micros = (is_digits(whole, 9) && is_digits(fraction, 6))
+        .then(|| format!("{whole}{fraction:0<6}").parse::<u64>().ok())
+        .flatten();
+    let micros = micros.filter(|micros| *micros > 0);
+    micros
+        .map(Some)
+        .ok_or_else(|| "US dollars above 0 with at most six decimals, such as 2.50".to_owned())
+}
+
 /// Returns a parser that accepts the names in `choices` and returns the value of the name.
 pub(in crate::config) fn choice<T: Copy>(
     choices: &'static [(&'static str, T)],

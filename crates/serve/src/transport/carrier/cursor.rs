@@ -327,7 +327,10 @@ impl SessionCursor {
             match Box::pin(replay.next(selection.stored_filter())).await? {
                 // A page without a match still moves the cursor over what was skipped.
                 Some(page) if page.is_empty() => self.at = replay.position(),
-                Some(page) => self.page = page.into(),
+                Some(page) => {
+                    self.page = page.into();
+                    live.charge_replay(self.page_bytes());
+                }
                 None => self.enter_ring::<S>(live),
             }
             if self.page.is_empty() {

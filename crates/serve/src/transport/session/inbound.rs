@@ -249,6 +249,9 @@ impl SessionStream {
             Err(SubscribeFailure::Session(Error::TooManyReads)) => {
                 return Err(SessionCloseReason::Busy);
             }
+            Err(SubscribeFailure::Session(Error::QuotaExceeded(_))) => {
+                return Err(SessionCloseReason::QuotaExceeded);
+            }
             Err(SubscribeFailure::Session(Error::DatabaseDamaged)) => {
                 return Err(SessionCloseReason::Quarantined);
             }
@@ -272,6 +275,11 @@ impl SessionStream {
         subscribe: &SubscribeFrame,
         pending: &mut EventWrites,
     ) -> Result<Subscription, SubscribeFailure> {
+        let quotas = &self.streams.quotas;
+        quotas.count_subscribe(&live.owner)?;
+        if subscribe.snapshot || subscribe.since.is_some() {
+            quotas.check_replay(&live.owner)?;
+        }
         let settings = &self.streams.settings;
         let (mut snapshot, mut replayed) = (None, 0);
         let cursor = if subscribe.snapshot {
@@ -308,7 +316,8 @@ impl SessionStream {
         metrics::counter!(metric::WS_REPLAY_EVENTS_TOTAL).increment(replayed);
         if let Some(snapshot) = snapshot {
             let filter = &started.filter;
-            send_snapshot(snapshot, filter, settings.snapshot_bytes, pending);
+            let sent = send_snapshot(snapshot, filter, settings.snapshot_bytes, pending);
+            live.charge_replay(sent);
         }
         Ok(started)
     }
@@ -368,13 +377,13 @@ fn snapshot_bounds(settings: &Stream) -> PageBounds {
 }
 
 /// Sends a snapshot of at most `bytes_max`, with the newest messages that fit. Hidden work is in it
-/// only if `filter` lets hidden events through.
+/// only if `filter` lets hidden events through. Returns its size.
 fn send_snapshot(
     mut snapshot: SessionSnapshot,
     filter: &EventFilter,
     bytes_max: usize,
     pending: &mut EventWrites,
-) {
+) -> usize {
     let path = &mut snapshot.row.workspace_path;
     path.take_if(|path| path.len() > LISTED_PATH_BYTES_MAX); // of an older release
     let summary = SessionSummary::new(&snapshot.row, snapshot.current_turn);
@@ -399,7 +408,12 @@ fn send_snapshot(
         last_turn: last_turn.as_ref(),
         snapshot_at_event_id: snapshot.at,
     };
-    send(pending, |out| wire::write_snapshot(&frame, out));
+    let mut sent = 0;
+    send(pending, |out| {
+        wire::write_snapshot(&frame, out);
+        sent = out.len();
+    });
+    sent
 }
 
 fn acknowledge(

@@ -77,6 +77,7 @@ pub(super) fn tag() -> OperationTag {
             Code::WireVersionMismatch,
             Code::CursorExpired,
             Code::TooManyRequests,
+            Code::QuotaExceeded,
             Code::SessionQuarantined,
             Code::DatabaseDamaged,
         ]),

@@ -80,7 +80,7 @@ pub(super) fn tag() -> OperationTag {
             .json::<EventList>(200, "A page of the log.")
             .fails(&[Code::InvalidCursor])
             .fails(SESSION_READ)
-            .fails(&[Code::CursorExpired, Code::InvalidFilter]),
+            .fails(&[Code::CursorExpired, Code::InvalidFilter, Code::QuotaExceeded]),
         get(
             "/sessions/{id}/tool-calls",
             "listToolCalls",

@@ -22,6 +22,7 @@ use crate::history::budget::HistoryCacheBudget;
 use crate::live::routing_policy::ActiveRoutingPolicy;
 use crate::live::session::{LiveSession, SessionServices};
 use crate::live::turn_runner::TurnRunner;
+use crate::metering::quota::{QuotaLimits, Quotas};
 use crate::options::Options;
 use crate::store_read::ReadSlots;
 use crate::submit::write_slots::WriteSlots;
@@ -203,6 +204,7 @@ pub(super) fn services(dir: &std::path::Path) -> Arc<SessionServices> {
         ),
         reads: ReadSlots::new(&Options::default()),
         writes: WriteSlots::new(&Options::default()),
+        quotas: Quotas::new(QuotaLimits::default(), QuotaLimits::default()),
         routing_policy: parking_lot::Mutex::new(ActiveRoutingPolicy::new("builtin-1")),
         on_deleted: Default::default(),
         delegates: Default::default(),

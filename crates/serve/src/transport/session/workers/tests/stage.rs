@@ -157,6 +157,7 @@ impl Stage {
             identities: Arc::new(LiveIdentities::new(authenticator)),
             sessions: sessions.live_sessions(),
             canceller: sessions.canceller(),
+            quotas: sessions.quotas(),
             settings,
             phase: ServerPhase::default(),
             events_sent: metrics::Counter::noop(),
