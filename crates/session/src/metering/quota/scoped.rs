@@ -84,9 +84,9 @@ pub struct QuotaLimits {
 /// One quota and what is left of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaState {
-    /// What it bounds.
+    /// Turns, streams, bytes, tokens or cost.
     pub kind: QuotaKind,
-    /// Whose it is.
+    /// One principal, or everybody in a tenant.
     pub scope: QuotaScope,
     /// The whole of it.
     pub limit: u64,
