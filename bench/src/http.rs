@@ -17,8 +17,18 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 pub struct HttpConnection {
     stream: BufReader<TcpStream>,
     server: SocketAddr,
-    /// The header line of its owner; empty for the default owner.
-    owner: String,
+    /// The header line that says who it is; empty for the default owner.
+    caller: String,
+}
+
+/// The bytes of a POST with the header line `caller`, which may be empty.
+fn post_of(caller: &str, server: SocketAddr, path: &str, body: &str) -> Vec<u8> {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: {server}\r\n{caller}Content-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
 }
 
 impl HttpConnection {
@@ -30,26 +40,35 @@ impl HttpConnection {
         Ok(Self {
             stream: BufReader::new(stream),
             server,
-            owner: String::new(),
+            caller: String::new(),
         })
     }
 
     /// Opens a connection whose requests are those of `principal`.
     pub fn connect_as(server: SocketAddr, principal: &str) -> io::Result<Self> {
         Ok(Self {
-            owner: format!("X-Turnwire-Principal: {principal}\r\n"),
+            caller: format!("X-Turnwire-Principal: {principal}\r\n"),
             ..Self::connect(server)?
         })
     }
 
-    /// The bytes of a POST.
+    /// Opens a connection whose requests carry this bearer token.
+    pub fn connect_with(server: SocketAddr, token: Option<&str>) -> io::Result<Self> {
+        let caller = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+        Ok(Self {
+            caller: caller.unwrap_or_default(),
+            ..Self::connect(server)?
+        })
+    }
+
+    /// The bytes of a POST of nobody in particular.
     pub fn post_bytes(server: SocketAddr, path: &str, body: &str) -> Vec<u8> {
-        format!(
-            "POST {path} HTTP/1.1\r\nHost: {server}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .into_bytes()
+        post_of("", server, path, body)
+    }
+
+    /// The bytes of a POST of the caller of this connection.
+    pub fn own_post_bytes(&self, path: &str, body: &str) -> Vec<u8> {
+        post_of(&self.caller, self.server, path, body)
     }
 
     /// Sends request bytes; `receive` reads the answer.
@@ -104,14 +123,8 @@ impl HttpConnection {
     }
 
     fn post(&mut self, path: &str, body: &str, wanted: u16) -> io::Result<Value> {
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: {}\r\n{}Content-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            self.server,
-            self.owner,
-            body.len()
-        );
-        self.call(request.as_bytes(), wanted)
+        let request = self.own_post_bytes(path, body);
+        self.call(&request, wanted)
     }
 
     /// The server's metrics, as Prometheus text.
@@ -146,7 +159,7 @@ impl HttpConnection {
     pub fn await_turn(&mut self, turn: &str) -> io::Result<()> {
         let request = format!(
             "GET /turns/{turn} HTTP/1.1\r\nHost: {}\r\n{}\r\n",
-            self.server, self.owner
+            self.server, self.caller
         );
         for _ in 0..3_000 {
             let state = text(&self.call(request.as_bytes(), 200)?, "state")?;
@@ -170,7 +183,7 @@ impl HttpConnection {
     pub fn attach(&mut self, session: &str) -> io::Result<TcpStream> {
         let request = format!(
             "GET /sessions/{session} HTTP/1.1\r\nHost: {}\r\n{}\r\n",
-            self.server, self.owner
+            self.server, self.caller
         );
         let url = text(&self.call(request.as_bytes(), 200)?, "ws_url")?;
         let path = url

@@ -22,6 +22,7 @@ pub mod proxy;
 pub mod collector;
 pub mod histogram;
 pub mod policy;
+pub mod token_check;
 pub mod adapter;
 pub mod append;
 pub mod load;

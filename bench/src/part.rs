@@ -3,6 +3,7 @@
 //! Within a round Turnwire and its reference follow each other at once, so that a noisy
 //! neighbour hits both; medians are taken over the rounds.
 
+pub mod access;
 pub mod append;
 pub mod chat;
 pub mod dispatch;
@@ -86,6 +87,8 @@ pub enum BenchPart {
     Relay,
     /// Turns with and without traces.
     Tracing,
+    /// Checks of tokens, and turns with and without authentication.
+    Access,
     /// Turns that are stopped.
     Stop,
     Idle,
@@ -96,7 +99,7 @@ pub enum BenchPart {
 
 impl BenchPart {
     /// All parts in the order of the report.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Fanout,
         Self::Sse,
         Self::Append,
@@ -107,6 +110,7 @@ impl BenchPart {
         Self::Models,
         Self::Relay,
         Self::Tracing,
+        Self::Access,
         Self::Stop,
         Self::Idle,
         Self::IdleSse,
@@ -123,6 +127,7 @@ impl BenchPart {
             | Self::Models
             | Self::Relay
             | Self::Tracing
+            | Self::Access
             | Self::Stop
             | Self::Idle
             | Self::IdleSse
@@ -145,6 +150,7 @@ impl BenchPart {
             Self::Models => models::run(bench),
             Self::Relay => relay::run(bench),
             Self::Tracing => tracing::run(bench),
+            Self::Access => access::run(bench),
             Self::Stop => stop::run(bench),
             Self::Idle => idle::run(bench, idle::Kind::WebSockets),
             Self::IdleSse => idle::run(bench, idle::Kind::Streams),

@@ -16,7 +16,9 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::load::{chat, dispatch, fanout, fill, idle, models, replay, turns};
-use crate::{adapter, append, floor, machine, paced, policy, provider, proxy, service};
+use crate::{
+    adapter, append, floor, machine, paced, policy, provider, proxy, service, token_check,
+};
 
 /// No server lives longer, whatever happens to its coordinator.
 const LIFE_MAX: Duration = Duration::from_secs(900);
@@ -55,6 +57,12 @@ pub enum BenchRole {
     Dispatch(dispatch::Args),
     /// Events through the gate of the rendering policy.
     Policy,
+    /// Tokens through the check of the server.
+    Tokens {
+        /// Where the files of keys and tokens are written.
+        #[arg(long)]
+        dir: PathBuf,
+    },
     /// Streams of every dialect through adapters.
     Adapter(adapter::Args),
     /// Turns whose words come from a provider.
@@ -82,6 +90,7 @@ pub fn play(role: BenchRole) -> io::Result<()> {
         BenchRole::Chat(args) => tell(&chat::run(&args)?),
         BenchRole::Dispatch(args) => tell(&dispatch::run(&args)?),
         BenchRole::Policy => tell(&policy::run()?),
+        BenchRole::Tokens { dir } => tell(&alone()?.block_on(token_check::run(&dir))?),
         BenchRole::Adapter(args) => tell(&adapter::run(args)?),
         BenchRole::Models(args) => {
             machine::raise_open_files()?;

@@ -31,6 +31,9 @@ pub struct Args {
     /// What is said in each.
     #[arg(long)]
     message: String,
+    /// The bearer token of every request.
+    #[arg(long)]
+    token: Option<String>,
     /// Every turn has a session of its own, made with it.
     #[arg(long)]
     new_sessions: bool,
@@ -95,7 +98,7 @@ impl Chat {
         let server = args.target.server;
         Ok(Self {
             server,
-            request: HttpConnection::post_bytes(server, "/chat/stream", &body.to_string()),
+            request: http.own_post_bytes("/chat/stream", &body.to_string()),
             connecting: args.connecting,
             stream: None,
             spare: None,
@@ -165,7 +168,7 @@ struct ChatClients {
 
 impl ChatClients {
     fn open(args: &Args) -> io::Result<Self> {
-        let mut http = HttpConnection::connect(args.target.server)?;
+        let mut http = HttpConnection::connect_with(args.target.server, args.token.as_deref())?;
         let chats = (0..args.at_once).map(|_| Chat::open(&mut http, args));
         Ok(Self {
             chats: chats.collect::<io::Result<_>>()?,
