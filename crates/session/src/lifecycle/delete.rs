@@ -19,7 +19,7 @@ use super::deletion_queue::{DeletionStage, SessionDeletion, check_folder};
 use super::session_core::SessionCore;
 use crate::error::Error;
 use crate::live::session::LiveSession;
-use crate::store_read::{Reader, worker_depth};
+use crate::store_read::worker_depth;
 use crate::submit::write_slots::WriteSlot;
 
 /// How long a caller waits for a deletion: many times what a busy disk needs.
@@ -34,14 +34,11 @@ impl SessionCore {
     pub(crate) async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
         let live = match self.open(owner, id).await {
             Err(Error::Quarantined | Error::DatabaseDamaged) => {
-                let reader = Reader::Owner(owner.clone());
-                self.registry.open(&self.services, id, reader).await?
+                let viewer = Some(owner.into());
+                self.registry.open(&self.services, id, viewer).await?
             }
             other => other?,
         };
-        if live.owner != *owner {
-            return Err(Error::SessionNotFound);
-        }
         if self.services.is_storage_full() {
             return Err(Error::StorageFull);
         }

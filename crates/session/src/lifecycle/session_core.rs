@@ -14,7 +14,6 @@ use crate::live::session::{LiveSession, SessionServices};
 use crate::metering::quota::CountedTurn;
 use crate::read::viewer::Viewer;
 use crate::registry::open_sessions::SessionRegistry;
-use crate::store_read::Reader;
 use crate::submit::idempotency::IdempotencyLocks;
 use crate::turn::cancel::early_cancel::EarlyCancels;
 
@@ -63,11 +62,7 @@ impl SessionCore {
         id: SessionId,
     ) -> Result<Arc<LiveSession>, Error> {
         let viewer = viewer.into();
-        let reader = Reader::Owner(viewer.owner.clone());
-        let live = self.registry.open(&self.services, id, reader).await?;
-        if !viewer.sees(&live.owner) {
-            return Err(Error::SessionNotFound);
-        }
+        let live = self.registry.open(&self.services, id, Some(viewer)).await?;
         match live.ring.close_reason() {
             None if self.services.quarantined.lock().contains(&id) => {
                 Err(self.services.quarantine_error())

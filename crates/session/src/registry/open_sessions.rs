@@ -11,6 +11,7 @@ use turnwire_hub::RingClosed;
 use crate::error::{Error, SharedResource};
 use crate::live::session::{LiveSession, SessionServices};
 use crate::options::Options;
+use crate::read::viewer::Viewer;
 use crate::store_read::{Reader, worker_depth};
 
 /// The sessions in memory, by id.
@@ -58,26 +59,47 @@ impl Drop for LoadGuard<'_> {
 }
 
 impl SessionRegistry {
-    /// A session, from memory or loaded from the store.
+    /// A session that `viewer` sees, from memory or loaded from the store; without a viewer for the
+    /// server itself. A session that the viewer does not see is not loaded, and takes the same read
+    /// of the store as one that does not exist: neither a limit of its owner nor the time tells that
+    /// it exists.
     pub(crate) async fn open(
         &self,
         services: &Arc<SessionServices>,
         id: SessionId,
-        reader: Reader,
+        viewer: Option<Viewer<'_>>,
     ) -> Result<Arc<LiveSession>, Error> {
         loop {
             let load = match self.get_or_load(id) {
-                Ok(live) => return Ok(live),
-                Err(load) => load,
+                Ok(live) if viewer.is_none_or(|viewer| viewer.sees(&live.owner)) => {
+                    return Ok(live);
+                }
+                Ok(_) => None,
+                Err(load) => Some(load),
             };
-            let read = services.read_for(reader.clone(), move |store| {
-                let row = store.session(id)?.ok_or(Error::SessionNotFound)?;
+            let reader =
+                viewer.map_or(Reader::Server, |viewer| Reader::Owner(viewer.owner.clone()));
+            let seen_by = viewer.map(|viewer| (viewer.owner.clone(), viewer.is_tenant_wide));
+            let read = services.read_for(reader, move |store| {
+                let row = store.session(id)?;
+                let row = row.filter(|row| {
+                    seen_by.is_none_or(|(ref owner, is_tenant_wide)| {
+                        let viewer = Viewer {
+                            owner,
+                            is_tenant_wide,
+                        };
+                        viewer.sees(&row.owner)
+                    })
+                });
+                let row = row.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;
                 let depth = worker_depth(store, &row)?;
                 let waiting = (store.queued_turns(id)?, store.open_approvals(id)?);
                 Ok::<_, Error>((row, depth, tail, waiting))
             });
             let (row, depth, tail, (queued, approvals)) = read.await?;
+            // In memory it belonged to somebody else: the same id was not given twice.
+            let load = load.ok_or(Error::SessionNotFound)?;
             let owner = row.owner.clone();
             let loaded = LiveSession::load(services.clone(), (row, depth), tail, None);
             loaded

@@ -7,7 +7,6 @@ use std::time::Duration;
 use super::open_sessions::SessionRegistry;
 use crate::error::Error;
 use crate::live::session::SessionServices;
-use crate::store_read::Reader;
 use crate::turn::queue::start_next::ATTEMPTS_MAX;
 
 /// Pause before the next attempt to load a session.
@@ -36,7 +35,7 @@ pub(crate) async fn resume_queues(
             if services.quarantined.lock().contains(&id) {
                 continue;
             }
-            match registry.open(&services, id, Reader::Server).await {
+            match registry.open(&services, id, None).await {
                 Ok(_) => continue,
                 // A limit of sessions in memory or of reads is reached: turns and reads end at some
                 // point. Sessions of other owners need not wait.

@@ -13,7 +13,6 @@ use super::*;
 use crate::clock::{SystemClock, SystemIdGenerator};
 use crate::handle::service::{ServiceParts, SessionService};
 use crate::options::Options;
-use crate::store_read::Reader;
 use crate::submit::request::NewSession;
 
 type Answer = oneshot::Receiver<Result<(), Error>>;
@@ -80,7 +79,7 @@ impl TestBench {
     }
 
     async fn load(&self, id: SessionId) -> Arc<LiveSession> {
-        let loaded = self.registry.open(&self.services, id, Reader::Server);
+        let loaded = self.registry.open(&self.services, id, None);
         loaded.await.expect("a session")
     }
 
