@@ -1,20 +1,22 @@
 //! The [`Authenticator`]: from the bearer token of a request to its [`Caller`].
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use turnwire_dial::Dialer;
-use turnwire_event::{Clock, metric};
+use turnwire_event::{Clock, Timestamp, metric};
 
 use crate::caller::{Caller, Credential, Lease, LeaseState};
 use crate::jwt::{JwtFault, JwtRules};
 use crate::key_source::{KeyLocation, KeySource, KeySourceError};
 use crate::refusal::Refusal;
 use crate::token::TokenHash;
-use crate::token_file::{FileStamp, TokenFile, TokenFileError, TokenTable, file_stamp};
+use crate::token_file::{
+    FileStamp, TokenFile, TokenFileError, TokenRecord, TokenTable, file_stamp,
+};
 use crate::verified::VerifiedTokens;
 
 /// Verified JSON Web Tokens that are kept: about 4 MB.
@@ -55,8 +57,8 @@ struct TokenMode {
 
 #[derive(Default)]
 struct KnownTokens {
-    table: TokenTable,
-    ids: HashSet<String>,
+    table: HashMap<TokenHash, Arc<TokenRecord>>,
+    by_id: HashMap<String, Arc<TokenRecord>>,
 }
 
 struct JwtMode {
@@ -67,8 +69,27 @@ struct JwtMode {
 
 impl KnownTokens {
     fn of(table: TokenTable) -> Self {
-        let ids = table.values().map(|record| record.id.clone()).collect();
-        Self { table, ids }
+        let mut known = Self::default();
+        for (hash, record) in table {
+            let record = Arc::new(record);
+            known.by_id.insert(record.id.clone(), record.clone());
+            known.table.insert(hash, record);
+        }
+        known
+    }
+
+    /// The state of a token that was accepted as `then`. One whose entry now gives another owner or
+    /// other scopes is revoked, as what it was used for may no longer be allowed.
+    fn state_of(&self, then: &TokenRecord, now: Timestamp) -> LeaseState {
+        match self.by_id.get(&then.id) {
+            Some(entry) if entry.owner == then.owner && entry.scopes == then.scopes => {
+                match entry.has_expired(now) {
+                    true => LeaseState::Expired,
+                    false => LeaseState::Valid,
+                }
+            }
+            Some(_) | None => LeaseState::Revoked,
+        }
     }
 }
 
@@ -146,17 +167,16 @@ impl Authenticator {
         let known = mode.known.load();
         let record = known.table.get(&TokenHash::of(token));
         let record = record.ok_or(Refusal::Invalid)?;
-        let lease = Lease {
-            credential: Credential::Token(record.id.as_str().into()),
-            expires_at: record.expires_at,
-        };
-        if lease.has_expired(self.clock.now()) {
+        if record.has_expired(self.clock.now()) {
             return Err(Refusal::Expired);
         }
         Ok(Caller {
             owner: record.owner.clone(),
             scopes: record.scopes,
-            lease,
+            lease: Lease {
+                credential: Credential::Token(record.clone()),
+                expires_at: record.expires_at,
+            },
         })
     }
 
@@ -201,12 +221,16 @@ impl Authenticator {
 
     /// Whether what a caller proved its identity with is still accepted.
     pub fn state_of(&self, lease: &Lease) -> LeaseState {
-        if lease.has_expired(self.clock.now()) {
+        let now = self.clock.now();
+        if let (Mode::Tokens(mode), Credential::Token(then)) = (&self.mode, &lease.credential) {
+            // By its entry of now, which may have another end.
+            return mode.known.load().state_of(then, now);
+        }
+        if lease.has_expired(now) {
             return LeaseState::Expired;
         }
         let is_accepted = match (&self.mode, &lease.credential) {
             (Mode::Open, Credential::None) => true,
-            (Mode::Tokens(mode), Credential::Token(id)) => mode.known.load().ids.contains(&**id),
             (Mode::Jwt(mode), Credential::Jwt(key)) => {
                 let keys = mode.keys.current();
                 keys.is_some_and(|keys| keys.set.contains(key))
@@ -277,7 +301,7 @@ mod tests {
     use super::*;
     use crate::scope::{Scope, ScopeSet};
     use crate::token_file::TokenGrant;
-    use turnwire_event::{Owner, TenantId, Timestamp};
+    use turnwire_event::{Owner, TenantId};
 
     #[derive(Default)]
     struct HandClock(AtomicI64);
@@ -370,6 +394,54 @@ mod tests {
         assert_eq!(authenticator.state_of(&caller.lease), LeaseState::Expired);
         let refused = authenticator.authenticate(Some(&token)).await;
         assert_eq!(refused, Err(Refusal::Expired));
+    }
+
+    // D-71
+    #[tokio::test]
+    async fn token_whose_entry_was_changed_loses_its_lease() {
+        let file_with = |change: &dyn Fn(&mut serde_json::Value)| {
+            let bench = Bench::new();
+            let (token, _) = bench.token(Some(9_000));
+            let authenticator = bench.authenticator();
+            let text = std::fs::read_to_string(bench.file.path()).expect("text");
+            let mut stored: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            change(&mut stored["tokens"][0]);
+            (bench, token, authenticator, stored.to_string())
+        };
+        type Change = fn(&mut serde_json::Value);
+        let changes: [(Change, LeaseState); 6] = [
+            (|token| token["label"] = "new".into(), LeaseState::Valid),
+            (
+                |token| token["expires_at"] = "1970-01-01T00:00:20Z".into(),
+                LeaseState::Valid,
+            ),
+            (
+                |token| token["expires_at"] = "1970-01-01T00:00:05Z".into(),
+                LeaseState::Expired,
+            ),
+            (
+                |token| token["scopes"] = serde_json::json!(["metrics"]),
+                LeaseState::Revoked,
+            ),
+            (
+                |token| token["principal"] = "bob".into(),
+                LeaseState::Revoked,
+            ),
+            (
+                |token| token["tenant"] = "00000000-0000-0000-0000-000000000008".into(),
+                LeaseState::Revoked,
+            ),
+        ];
+        for (index, (change, expected)) in changes.into_iter().enumerate() {
+            let (bench, token, authenticator, text) = file_with(&change);
+            let caller = authenticator.authenticate(Some(&token)).await;
+            let caller = caller.expect("accepted");
+            std::fs::write(bench.file.path(), text).expect("written");
+            assert!(authenticator.reload().await.expect("read again"));
+            bench.clock.0.store(6_000, Ordering::Relaxed);
+            let state = authenticator.state_of(&caller.lease);
+            assert_eq!(state, expected, "change {index}");
+        }
     }
 
     #[tokio::test]

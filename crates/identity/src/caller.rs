@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnwire_event::{Owner, Timestamp};
 
 use crate::scope::ScopeSet;
+use crate::token_file::TokenRecord;
 
 /// Who sends a request, as its credential says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +32,9 @@ pub struct Lease {
 pub enum Credential {
     /// Nothing: the server believes every caller on its own machine.
     None,
-    /// An API token, by its id.
-    Token(Arc<str>),
-    /// A JSON Web Token, by the id of the key that signed it; empty if the key has none.
+    /// An API token, as it was stored when it was accepted.
+    Token(Arc<TokenRecord>),
+    /// A JSON Web Token, by the fingerprint of the key that signed it.
     Jwt(Arc<str>),
 }
 

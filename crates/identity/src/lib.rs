@@ -9,10 +9,10 @@
 //! caller and asks [`Authenticator::state_of`] whether it still holds.
 
 mod scope;
-mod caller;
-mod refusal;
 mod token;
 mod token_file;
+mod caller;
+mod refusal;
 mod ring_verifier;
 mod key_set;
 mod claims;

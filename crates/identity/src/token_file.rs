@@ -37,6 +37,13 @@ pub struct TokenRecord {
     pub expires_at: Option<Timestamp>,
 }
 
+impl TokenRecord {
+    /// True once the token has ended.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| now >= at)
+    }
+}
+
 /// What a new token is for.
 #[derive(Clone, Debug)]
 pub struct TokenGrant {
