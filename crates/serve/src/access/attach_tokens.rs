@@ -150,7 +150,7 @@ impl IssuedTokens {
 }
 
 /// The same for tokens that never were, were used, have expired, or are for another session or site.
-fn invalid() -> RequestFault {
+pub(crate) fn invalid() -> RequestFault {
     let detail = "The attach token is unknown, used or expired, or is for another session or site.";
     RequestFault::new(Code::Unauthorized, detail)
 }

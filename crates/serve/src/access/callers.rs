@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
-use turnwire_event::{Owner, Principal, TenantId, metric};
+use turnwire_event::{Owner, Principal, SessionId, TenantId, metric};
 use turnwire_identity::{Authenticator, Caller, Lease, Refusal, Scope};
 use turnwire_wire::problem::Code;
 
@@ -21,13 +21,9 @@ const DEFAULT_PRINCIPAL: &str = "local";
 const BELIEVED: [Scope; 4] = [Scope::Own, Scope::Admin, Scope::Metrics, Scope::ActAs];
 
 /// Paths that need no token: they show nothing of anybody.
-const PUBLIC: [&str; 5] = [
-    "/",
-    "/healthz",
-    "/readyz",
-    "/openapi.json",
-    "/asyncapi.json",
-];
+const PUBLIC: [&str; 3] = ["/", "/openapi.json", "/asyncapi.json"];
+/// Probes that need no token, whatever their headers say.
+const PUBLIC_PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Finds the caller of each request.
 #[derive(Clone)]
@@ -38,7 +34,13 @@ pub struct Callers {
 
 /// The attach token with which a request opens a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct PresentedToken(pub(crate) Arc<str>);
+pub(crate) struct PresentedToken {
+    pub(crate) token: Arc<str>,
+    /// The session that it was issued for.
+    pub(crate) session: SessionId,
+    /// How long the identity holds that it was issued to.
+    pub(crate) lease: Lease,
+}
 
 impl Callers {
     /// Callers that `authenticator` accepts, and those with one of the `attach_tokens`.
@@ -61,38 +63,43 @@ impl Callers {
         request: &mut Request,
         site: Option<&HeaderValue>,
     ) -> Result<Option<Caller>, RequestFault> {
-        let path = request.uri().path();
-        if PUBLIC.contains(&path) || path.starts_with("/problems") {
-            return match self.is_open() {
-                true => believed(request.headers()).map(Some),
-                false => Ok(None),
-            };
+        let (path, headers) = (request.uri().path(), request.headers());
+        if !self.is_open() && PUBLIC_PROBES.contains(&path) {
+            return Ok(None);
         }
-        let token: Option<Arc<str>> = attach_token(request).map(Into::into);
-        let headers = request.headers();
+        if PUBLIC.contains(&path) || PUBLIC_PROBES.contains(&path) || path.starts_with("/problems")
+        {
+            // Malformed headers are refused, whether they are believed or not.
+            let caller = believed(headers)?;
+            return Ok(self.is_open().then_some(caller));
+        }
         let bearer = bearer(headers);
-        let caller = match (&token, bearer) {
-            (Some(token), bearer) => {
-                let grant = self.attach_tokens.look_up(token, site)?;
-                // What the two say must not differ.
-                if let (Some(bearer), false) = (bearer, self.is_open()) {
+        if let Some(token) = attach_token(request) {
+            let grant = self.attach_tokens.look_up(&token, site)?;
+            // What the token and the headers say must not differ.
+            let is_same = match bearer {
+                Some(bearer) if !self.is_open() => {
                     let other = self.authenticate(Some(bearer)).await?;
-                    if other.owner != grant.caller.owner {
-                        return Err(forbidden("The attach token is of another principal.", None));
-                    }
+                    acting(other, headers)?.owner == grant.caller.owner
                 }
-                grant.caller
+                _ => names_no_other(headers, &grant.caller.owner)?,
+            };
+            if !is_same {
+                return Err(forbidden("The attach token is of another principal.", None));
             }
-            (None, _) if self.is_open() => return believed(headers).map(Some),
-            (None, bearer) => {
-                let caller = self.authenticate(bearer).await?;
-                acting(caller, headers)?
-            }
-        };
-        if let Some(token) = token {
-            request.extensions_mut().insert(PresentedToken(token));
+            let presented = PresentedToken {
+                token: token.into(),
+                session: grant.session,
+                lease: grant.caller.lease.clone(),
+            };
+            request.extensions_mut().insert(presented);
+            return Ok(Some(grant.caller));
         }
-        Ok(Some(caller))
+        if self.is_open() {
+            return believed(headers).map(Some);
+        }
+        let caller = self.authenticate(bearer).await?;
+        acting(caller, headers).map(Some)
     }
 
     async fn authenticate(&self, bearer: Option<&str>) -> Result<Caller, RequestFault> {
@@ -169,6 +176,13 @@ fn acting(mut caller: Caller, headers: &HeaderMap) -> Result<Caller, RequestFaul
         Some(_) | None => {}
     }
     Ok(caller)
+}
+
+/// True if the headers name no tenant and principal, or those of `owner`.
+fn names_no_other(headers: &HeaderMap, owner: &Owner) -> Result<bool, RequestFault> {
+    let (tenant, principal) = (named_tenant(headers)?, named_principal(headers)?);
+    let is_own_tenant = tenant.is_none_or(|tenant| tenant == owner.tenant);
+    Ok(is_own_tenant && principal.is_none_or(|principal| principal == owner.principal))
 }
 
 /// The caller that a request without authentication says it is.

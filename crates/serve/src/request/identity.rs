@@ -1,15 +1,15 @@
 //! Who a request acts for, and whether it may: extractors by the scopes that routes need.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::HeaderValue;
 use axum::http::request::Parts;
 use turnwire_event::{Owner, SessionId};
-use turnwire_identity::{Caller, Refusal, Scope};
+use turnwire_identity::{Caller, LeaseState, Refusal, Scope};
 use turnwire_session::Viewer;
 
+use crate::access::attach_tokens;
 use crate::access::callers::{PresentedToken, forbidden, refused};
 use crate::access::guard::CallingSite;
 use crate::error::RequestFault;
@@ -76,17 +76,34 @@ impl<S: Sync> FromRequestParts<S> for ReviewingCaller {
 /// The attach token of a request, if it has one. A stream that is opened uses it up.
 #[derive(Clone, Debug)]
 pub struct AttachUse {
-    token: Option<Arc<str>>,
+    presented: Option<PresentedToken>,
     site: Option<HeaderValue>,
 }
 
 impl AttachUse {
-    /// Uses the token up for a stream of `session`; without a token there is nothing to use.
-    pub(crate) fn redeem(&self, streams: &Streams, session: SessionId) -> Result<(), RequestFault> {
-        let Some(token) = &self.token else {
+    /// Refuses a token that is for another session than `session`, or of an identity that has ended.
+    /// The token is not used up.
+    pub(crate) fn check(&self, streams: &Streams, session: SessionId) -> Result<(), RequestFault> {
+        let Some(presented) = &self.presented else {
             return Ok(());
         };
-        let site = self.site.as_ref();
+        if presented.session != session {
+            return Err(attach_tokens::invalid());
+        }
+        let authenticator = streams.identities.authenticator();
+        match authenticator.state_of(&presented.lease) {
+            LeaseState::Valid => Ok(()),
+            LeaseState::Expired => Err(refused(Refusal::Expired)),
+            LeaseState::Revoked => Err(refused(Refusal::Invalid)),
+        }
+    }
+
+    /// Uses the token up for a stream of `session`; without a token there is nothing to use.
+    pub(crate) fn redeem(&self, streams: &Streams, session: SessionId) -> Result<(), RequestFault> {
+        let Some(presented) = &self.presented else {
+            return Ok(());
+        };
+        let (token, site) = (&presented.token, self.site.as_ref());
         let redeemed = streams
             .attach_tokens
             .redeem(session, token, site, |_| Ok(()));
@@ -98,10 +115,10 @@ impl<S: Sync> FromRequestParts<S> for AttachUse {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let token = parts.extensions.get::<PresentedToken>();
+        let presented = parts.extensions.get::<PresentedToken>();
         let site = parts.extensions.get::<CallingSite>();
         Ok(Self {
-            token: token.map(|token| token.0.clone()),
+            presented: presented.cloned(),
             site: site.and_then(|site| site.0.clone()),
         })
     }

@@ -28,7 +28,7 @@ async fn stream(
         return Err(RequestFault::method_not_allowed());
     }
     let presented = request.extensions().get::<PresentedToken>();
-    let token = presented.map_or_else(Arc::default, |token| token.0.clone());
+    let token = presented.map_or_else(Arc::default, |presented| presented.token.clone());
     let site = request.extensions().get::<CallingSite>();
     let site = site.and_then(|site| site.0.as_ref());
     session::open(streams, (id, &token, site), request.headers()).await

@@ -98,6 +98,7 @@ pub(super) async fn resume<F: TurnFormat<Framing = EventStream<TcpStream>>>(
 ) -> Result<Response, RequestFault> {
     let owner = &caller.owner;
     let row = state.service.reader().turn(owner, id).await?;
+    attach.check(&state.streams, row.session_id)?;
     if !matches!(row.kind, TurnKind::Chat | TurnKind::Worker) {
         let detail =
             "Nobody waits for this turn: it has no chat stream. Its session has its events.";

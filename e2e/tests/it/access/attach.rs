@@ -20,8 +20,12 @@ async fn attach(api: &ApiClient, session: SessionId) -> String {
 
 /// The status of the answer to a request with these headers, read to its head.
 async fn status(server: &TestServer, path: &str, headers: &[(&str, &str)]) -> u16 {
+    status_of("GET", server, path, headers).await
+}
+
+async fn status_of(method: &str, server: &TestServer, path: &str, headers: &[(&str, &str)]) -> u16 {
     let mut io = TcpStream::connect(server.addr()).await.expect("connected");
-    let mut request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n", server.addr());
+    let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", server.addr());
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -101,6 +105,18 @@ async fn token_and_bearer_must_be_of_the_same_principal() {
     let token = attach(&ann, session).await;
     let bearer = |token: &str| format!("Bearer {token}");
     let (anns, bobs, unknown) = (bearer(&anns), bearer(&bobs), bearer("twt_x"));
+    // Nor may other headers name somebody else: nobody would notice that they are ignored.
+    for (name, value, expected) in [
+        ("x-turnwire-principal", "bob", 403),
+        ("x-tenant-id", OTHER, 403),
+        ("x-tenant-id", "acme", 400),
+    ] {
+        let seen = upgrade(server, (session, &token), &[(name, value)]).await;
+        assert_eq!(seen, expected, "{name}: {value}");
+        let both = [("authorization", anns.as_str()), (name, value)];
+        let seen = upgrade(server, (session, &token), &both).await;
+        assert_eq!(seen, expected, "{name}: {value}");
+    }
     for (which, header, expected) in [
         (session, Some(bobs.as_str()), 403),
         (session, Some(unknown.as_str()), 401),
@@ -137,6 +153,9 @@ async fn token_opens_the_stream_of_a_turn_once() {
     assert_eq!(open("atk_x").await, 401);
     let foreign = attach(&ann, other).await;
     assert_eq!(open(&foreign).await, 401, "of another session");
+    let path = format!("/chat/{response}/stream?attach={foreign}");
+    let head = status_of("HEAD", server, &path, &[]).await;
+    assert_eq!(head, 401, "nor does it tell of the turn");
     let token = attach(&ann, session).await;
     let (one, two, three) = tokio::join!(open(&token), open(&token), open(&token));
     let mut seen = [one, two, three];
@@ -148,4 +167,22 @@ async fn token_opens_the_stream_of_a_turn_once() {
     assert_eq!(status(server, &path, &[]).await, 401);
     let log = server.stderr();
     assert!(!log.contains(&token), "{log}");
+}
+
+// G3, D-71
+#[tokio::test]
+async fn token_of_an_ended_identity_opens_no_stream_of_a_turn() {
+    let fixture = TokenServer::start(ServerOptions::script(slow_script())).await;
+    let server = &fixture.server;
+    let (token, id) = fixture.token("ann", &[Scope::Own]).await;
+    let ann = with_token(server, &token);
+    let session = ann.create().await.expect("a session");
+    let turn = ann.submit(session, "slow").await.expect("accepted").turn_id;
+    let attached = attach(&ann, session).await;
+    fixture.file.revoke(&id).expect("revoked");
+    fixture.until_status(&token, |status| status == 401).await;
+    let path = format!("/chat/resp_{turn}/stream?attach={attached}");
+    for method in ["HEAD", "GET"] {
+        assert_eq!(status_of(method, server, &path, &[]).await, 401, "{method}");
+    }
 }

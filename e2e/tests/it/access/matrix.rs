@@ -1,6 +1,8 @@
 //! Every operation of the API with every kind of identity: generated from the document that the
 //! server itself serves.
 
+use std::time::Duration;
+
 use hyper::Method;
 use serde_json::{Value, json};
 use turnwire_testkit::api::{ApiClient, ApiResponse};
@@ -294,4 +296,47 @@ async fn tenant_header_must_be_that_of_the_token() {
     let attached = ann.attach(session).await.expect("a token");
     assert_eq!(attached["tenant_id"], json!(ACME));
     assert_eq!(attached["principal"], json!("ann"));
+}
+
+// G1, G9
+#[tokio::test]
+async fn limits_of_the_owner_do_not_show_that_a_session_exists() {
+    let options = ServerOptions::script(slow_script())
+        .set("session", "open_max_per_owner", 1)
+        .set("session", "idle_unload_ms", 100);
+    let fixture = JwtServer::start(options).await;
+    let (ann, bob) = (fixture.caller(ACME, "ann"), fixture.caller(OTHER, "bob"));
+    let idle = ann.create().await.expect("a session");
+    let path = format!("/sessions/{idle}/cancel");
+    let missing = "/sessions/sess_00000000000000000000000001/cancel";
+    // Its owner could not load it now: another session is busy.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let busy = ann.create().await.expect("a session");
+    ann.submit(busy, "slow").await.expect("accepted");
+    let own = ann.post(&path, json!({})).await.expect("an answer");
+    assert_eq!(own.status, 429, "{}", own.body);
+    let foreign = bob.post(&path, json!({})).await.expect("an answer");
+    let other = bob.post(missing, json!({})).await.expect("an answer");
+    assert_eq!(foreign.status, 404, "{}", foreign.body);
+    assert_eq!(foreign.essence(), other.essence());
+}
+
+// G1
+#[tokio::test]
+async fn malformed_identity_headers_are_refused_where_no_token_is_needed_too() {
+    let fixture = JwtServer::start(ServerOptions::default()).await;
+    for path in ["/", "/openapi.json", "/asyncapi.json", "/problems"] {
+        for (header, value, status) in [
+            ("x-turnwire-principal", "a b", 422),
+            ("x-tenant-id", "acme", 400),
+            ("x-tenant-id", ACME, 200),
+        ] {
+            let api = fixture.server.api().with(header, value);
+            let answer = api.get(path).await.expect("an answer");
+            assert_eq!(answer.status, status, "{path} {header}: {value}");
+        }
+    }
+    let probe = fixture.server.api().with("x-tenant-id", "acme");
+    let answer = probe.get("/healthz").await.expect("an answer");
+    assert_eq!(answer.status, 200, "a probe is answered in any case");
 }
