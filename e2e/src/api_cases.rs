@@ -3,12 +3,17 @@
 //! is not described, every refusal a problem.
 //!
 //! One kind of run speaks for strangers, whose sessions are never there; the other has a session and a
-//! turn and reaches behind the checks.
+//! turn and reaches behind the checks. Each runs against a server that believes every caller, or against
+//! one that asks for tokens.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
+use turnwire_event::{Owner, Timestamp};
+use turnwire_identity::{Scope, TokenFile, TokenGrant};
+use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::script::{ModelScript, ScriptStep};
 use turnwire_testkit::server::{ServerOptions, TestServer};
 use turnwire_wire::openapi::operations;
@@ -27,7 +32,7 @@ algorithms = []
 
 [[operations]]
 include-path = "/chat/{response_id}/stream"
-checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410, 429]
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 401, 403, 404, 409, 410, 429]
 
 # Two days that are days can be in the wrong order, or too far apart.
 [[operations]]
@@ -41,14 +46,17 @@ const WITH_KEYS: &str = r#"
 [[operations]]
 include-method = "POST"
 include-path-regex = "^/(chat/stream|sessions/\\{id\\}/turns)$"
-checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 422, 429]
+checks.positive_data_acceptance.expected-statuses = ["2xx", 403, 404, 409, 422, 429]
 "#;
 
 /// The check of ours.
 const PROBLEMS: &str = include_str!("../python/problems.py");
 
-/// The `authorization` header of all requests, for a server that asks for one.
-const AUTHORIZATION: &str = "TURNWIRE_API_AUTHORIZATION";
+/// The tenant of all requests to a server with tokens: another one than the token's is always refused.
+const WITH_TENANT: &str = r#"
+[parameters]
+"header.X-Tenant-Id" = "00000000-0000-0000-0000-000000000000"
+"#;
 
 /// On whose behalf the requests are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,50 +67,138 @@ pub enum Caller {
     Owner,
 }
 
+/// How the server learns who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// From headers that it believes.
+    Believed,
+    /// From an API token with every scope. Requests without one, and with others, are made too.
+    Token,
+}
+
 /// How a run makes its requests.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct CasePlan {
+    /// On whose behalf.
+    pub caller: Caller,
+    /// How the server learns who that is.
+    pub access: Access,
     /// Requests for each operation and kind of generation.
     pub examples: u32,
     /// The same seed makes the same requests.
     pub seed: u64,
-    /// The `authorization` header of all requests.
-    pub authorization: Option<String>,
 }
 
-impl CasePlan {
-    /// A plan with the header that the environment names.
-    pub fn new(examples: u32, seed: u64) -> Self {
-        let authorization = std::env::var(AUTHORIZATION).ok();
-        Self {
-            examples,
-            seed,
-            authorization,
-        }
-    }
+/// A server that was sent requests.
+pub struct CheckedServer {
+    server: TestServer,
+    /// The token of all requests.
+    token: Option<String>,
+    _home: TempDir,
 }
 
-/// Runs requests of `caller` against a server of its own: every operation is tested and no check fails.
-/// Gives the server and the number of requests.
-pub async fn run(caller: Caller, plan: &CasePlan) -> (TestServer, u64) {
-    let script = ModelScript::new().on("", [ScriptStep::text("Yes.")]);
-    let server = TestServer::start(ServerOptions::script(script)).await;
-    let (config, phases) = match caller {
-        Caller::Strangers => (format!("{CONFIG}{WITH_KEYS}"), "examples,coverage,fuzzing"),
+/// Runs a plan against a server of its own: every operation is tested and no check fails. Gives the
+/// server and the number of requests.
+pub async fn run(plan: CasePlan) -> (CheckedServer, u64) {
+    let checked = CheckedServer::start(plan.access).await;
+    let (config, phases) = match plan.caller {
+        Caller::Strangers => (
+            match plan.access {
+                Access::Believed => format!("{CONFIG}{WITH_KEYS}"),
+                Access::Token => format!("{CONFIG}{WITH_TENANT}{WITH_KEYS}"),
+            },
+            "examples,coverage,fuzzing",
+        ),
         Caller::Owner => (
-            owner_config(&server).await,
+            owner_config(&checked.api()).await,
             "examples,coverage,fuzzing,stateful",
         ),
     };
-    let has_keys = caller == Caller::Strangers;
-    let cases = conforms(&server, plan, (&config, phases), has_keys).await;
-    no_server_error(&server).await;
-    (server, cases)
+    let cases = conforms(&checked, plan, (&config, phases)).await;
+    checked.has_no_server_error().await;
+    (checked, cases)
+}
+
+impl CheckedServer {
+    async fn start(access: Access) -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        let script = ModelScript::new().on("", [ScriptStep::text("Yes.")]);
+        let mut options = ServerOptions {
+            home: Some(home.path().to_owned()),
+            ..ServerOptions::script(script)
+        };
+        let mut token = None;
+        if access == Access::Token {
+            options = options.set("auth", "mode", "tokens");
+            token = Some(token_of_local(home.path()));
+        }
+        Self {
+            server: TestServer::start(options).await,
+            token,
+            _home: home,
+        }
+    }
+
+    fn authorization(&self) -> Option<String> {
+        self.token.as_ref().map(|token| format!("Bearer {token}"))
+    }
+
+    fn api(&self) -> ApiClient {
+        match self.authorization() {
+            Some(value) => self.server.api().with("authorization", &value),
+            None => self.server.api(),
+        }
+    }
+
+    async fn metrics(&self) -> String {
+        let answer = self.api().get("/metrics").await.expect("metrics");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.body
+    }
+
+    /// How many requests were answered so.
+    pub async fn answered(&self, method: &str, route: &str, status: &str) -> u64 {
+        let series = format!(
+            "turnwire_http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} "
+        );
+        let metrics = self.metrics().await;
+        let lines = metrics.lines();
+        let counts = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
+        counts.sum()
+    }
+
+    async fn has_no_server_error(&self) {
+        let metrics = self.metrics().await;
+        let failed: Vec<&str> = metrics
+            .lines()
+            .filter(|line| {
+                line.starts_with("turnwire_http_requests_total{") && line.contains("status=\"5")
+            })
+            .collect();
+        assert_eq!(failed, [""; 0], "{}", self.server.stderr());
+    }
+}
+
+/// A new token of the principal and tenant of requests that name none, with every scope.
+fn token_of_local(home: &Path) -> String {
+    let file = TokenFile::new(home.join("tokens.json"));
+    let grant = TokenGrant {
+        owner: Owner {
+            tenant: "00000000-0000-0000-0000-000000000000"
+                .parse()
+                .expect("a tenant"),
+            principal: "local".parse().expect("a principal"),
+        },
+        scopes: Scope::ALL.into_iter().collect(),
+        label: None,
+        expires_at: None,
+    };
+    let created = file.create(grant, Timestamp::from_millis(0));
+    created.expect("a token").0.reveal().to_owned()
 }
 
 /// The arguments with the ids of a session and a turn.
-async fn owner_config(server: &TestServer) -> String {
-    let api = server.api();
+async fn owner_config(api: &ApiClient) -> String {
     let made = api.post("/sessions", json!({})).await;
     let made = made.expect("a session").json();
     let session = made["session_id"].as_str().expect("an id");
@@ -127,7 +223,7 @@ parameters = {{ "path.id" = "{turn}" }}
 [[operations]]
 include-path = "/chat/{{response_id}}/stream"
 parameters = {{ "path.response_id" = "resp_{turn}" }}
-checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410, 429]
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 401, 403, 404, 409, 410, 429]
 "#
     )
 }
@@ -174,18 +270,18 @@ async fn document_of(server: &TestServer, folder: &Path, has_keys: bool) -> Stri
 
 /// Runs schemathesis against the server; gives the number of requests.
 async fn conforms(
-    server: &TestServer,
-    plan: &CasePlan,
+    checked: &CheckedServer,
+    plan: CasePlan,
     (config, phases): (&str, &'static str),
-    has_keys: bool,
 ) -> u64 {
     let folder = tempfile::tempdir().expect("a folder");
-    let document = document_of(server, folder.path(), has_keys).await;
+    let has_keys = plan.caller == Caller::Strangers;
+    let document = document_of(&checked.server, folder.path(), has_keys).await;
     std::fs::write(folder.path().join("schemathesis.toml"), config).expect("a file");
     std::fs::write(folder.path().join("problems.py"), PROBLEMS).expect("a file");
-    let url = format!("http://{}", server.addr());
+    let url = format!("http://{}", checked.server.addr());
     let (examples, seed) = (plan.examples.to_string(), plan.seed.to_string());
-    let header = plan.authorization.as_ref();
+    let header = checked.authorization();
     let header = header.map(|value| format!("Authorization: {value}"));
     let ran = tokio::task::spawn_blocking(move || {
         let mut command = Command::new(programs().join("schemathesis"));
@@ -222,28 +318,6 @@ fn cases(output: &str) -> Option<u64> {
         .rsplit(|c: char| !c.is_ascii_digit() && c != ',')
         .next()?;
     number.replace(',', "").parse().ok()
-}
-
-/// How many requests were answered so.
-pub async fn answered(server: &TestServer, method: &str, route: &str, status: &str) -> u64 {
-    let metrics = server.api().get("/metrics").await.expect("metrics").body;
-    let series = format!(
-        "turnwire_http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} "
-    );
-    let lines = metrics.lines();
-    let counts = lines.filter_map(|line| line.strip_prefix(&series)?.parse::<u64>().ok());
-    counts.sum()
-}
-
-async fn no_server_error(server: &TestServer) {
-    let metrics = server.api().get("/metrics").await.expect("metrics").body;
-    let failed: Vec<&str> = metrics
-        .lines()
-        .filter(|line| {
-            line.starts_with("turnwire_http_requests_total{") && line.contains("status=\"5")
-        })
-        .collect();
-    assert_eq!(failed, [""; 0], "{}", server.stderr());
 }
 
 #[cfg(test)]

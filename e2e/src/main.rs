@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use turnwire_e2e::api_cases::{self, Caller, CasePlan};
+use turnwire_e2e::api_cases::{self, Access, Caller, CasePlan};
 use turnwire_e2e::fairness::campaign::FairnessOptions;
 use turnwire_e2e::stops::campaign;
 use turnwire_e2e::{both_wires, cancels, chat_cuts, cuts, kills, worker_cuts};
@@ -19,7 +19,8 @@ usage: turnwire-e2e kills|cuts|stops|workers|api|fairness N
   cuts     connections cut at random bytes and resumed, on the session and the chat wire
   stops    turns cancelled at random moments, with tools of every kind among them
   workers  connections that carry worker sessions, cut and resumed
-  api      requests of schemathesis against the OpenAPI document, for strangers and for owners
+  api      requests of schemathesis against the OpenAPI document, for strangers and for owners, with
+           tokens and without
   fairness latency of ten quiet owners beside a greedy one, in N rounds per resource";
 
 /// Requests for each operation and kind of generation in one run of a campaign of the API.
@@ -53,7 +54,7 @@ impl CampaignKind {
             Self::Kills => 50,
             Self::Cuts => 5_000,
             Self::Stops | Self::Workers => 500,
-            Self::Api => 2_500,
+            Self::Api => 1_250,
         }
     }
 }
@@ -83,15 +84,22 @@ async fn round(kind: CampaignKind, number: usize, trials: usize, rng: SeededRng)
 
 /// Makes at least `trials` requests, with as many of each kind as that takes.
 async fn api_round(number: usize, trials: usize, mut rng: SeededRng) -> usize {
-    let caller = match number % 2 {
-        0 => Caller::Strangers,
-        _ => Caller::Owner,
+    let (caller, access) = match number % 4 {
+        0 => (Caller::Strangers, Access::Token),
+        1 => (Caller::Owner, Access::Token),
+        2 => (Caller::Strangers, Access::Believed),
+        _ => (Caller::Owner, Access::Believed),
     };
     let mut made = 0;
     while made < trials {
-        let plan = CasePlan::new(API_EXAMPLES, rng.fork().seed() >> 32);
-        let (_server, cases) = api_cases::run(caller, &plan).await;
-        println!("{caller:?}: {cases} requests, seed {}", plan.seed);
+        let plan = CasePlan {
+            caller,
+            access,
+            examples: API_EXAMPLES,
+            seed: rng.fork().seed() >> 32,
+        };
+        let (_server, cases) = api_cases::run(plan).await;
+        println!("{plan:?}: {cases} requests");
         made += usize::try_from(cases).expect("requests are countable");
     }
     made
