@@ -63,7 +63,7 @@ struct KnownTokens {
 
 struct JwtMode {
     rules: JwtRules,
-    keys: KeySource,
+    keys: Arc<KeySource>,
     verified: VerifiedTokens,
 }
 
@@ -125,7 +125,7 @@ impl Authenticator {
         dialer: Dialer,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, LoadError> {
-        let keys = KeySource::new(location, dialer);
+        let keys = Arc::new(KeySource::new(location, dialer));
         if let Err(error) = keys.load().await {
             if matches!(keys.location(), KeyLocation::File(_)) {
                 return Err(error.into());
@@ -209,9 +209,12 @@ impl Authenticator {
                 return Err(fault);
             }
             is_new_set = true;
-            let found = mode.keys.look_for_new().await;
-            // Counted and logged; without new keys the token stays unknown.
-            let _ = self.record(found.map_err(LoadError::from));
+            let changes = self.changes.clone();
+            // Without new keys the token stays unknown.
+            let record = move |found: Result<bool, KeySourceError>| {
+                let _ = record(&changes, found.map_err(LoadError::from));
+            };
+            mode.keys.look_for_new(record).await;
             let newer = mode.keys.current().map(|keys| keys.generation);
             if newer == generation {
                 return Err(fault);
@@ -257,26 +260,26 @@ impl Authenticator {
             Mode::Tokens(mode) => mode.reload().map_err(LoadError::from),
             Mode::Jwt(mode) => mode.keys.load().await.map_err(LoadError::from),
         };
-        self.record(loaded)
+        record(&self.changes, loaded)
     }
+}
 
-    /// Logs and counts what came of a load, and announces a change.
-    fn record(&self, loaded: Result<bool, LoadError>) -> Result<bool, LoadError> {
-        let result = match &loaded {
-            Ok(false) => return loaded,
-            Ok(true) => {
-                tracing::info!("credentials have changed");
-                self.changes.send_replace(());
-                "changed"
-            }
-            Err(error) => {
-                tracing::error!(%error, "credentials cannot be loaded again; the last ones stay");
-                "failed"
-            }
-        };
-        metrics::counter!(metric::AUTH_RELOADS_TOTAL, "result" => result).increment(1);
-        loaded
-    }
+/// Logs and counts what came of a load, and announces a change.
+fn record(changes: &watch::Sender<()>, loaded: Result<bool, LoadError>) -> Result<bool, LoadError> {
+    let result = match &loaded {
+        Ok(false) => return loaded,
+        Ok(true) => {
+            tracing::info!("credentials have changed");
+            changes.send_replace(());
+            "changed"
+        }
+        Err(error) => {
+            tracing::error!(%error, "credentials cannot be loaded again; the last ones stay");
+            "failed"
+        }
+    };
+    metrics::counter!(metric::AUTH_RELOADS_TOTAL, "result" => result).increment(1);
+    loaded
 }
 
 impl TokenMode {

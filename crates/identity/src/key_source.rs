@@ -78,7 +78,7 @@ pub(crate) struct KeySource {
     dialer: Dialer,
     current: ArcSwapOption<LoadedKeys>,
     /// When keys were last asked for. Held while they are: others wait and take what comes.
-    asked: Mutex<Option<Instant>>,
+    asked: Arc<Mutex<Option<Instant>>>,
 }
 
 impl KeySource {
@@ -87,7 +87,7 @@ impl KeySource {
             location,
             dialer,
             current: ArcSwapOption::empty(),
-            asked: Mutex::default(),
+            asked: Arc::default(),
         }
     }
 
@@ -107,14 +107,25 @@ impl KeySource {
         self.replace().await
     }
 
-    /// Loads the keys for a token whose key is unknown, unless that was done a moment ago.
-    pub(crate) async fn look_for_new(&self) -> Result<bool, KeySourceError> {
-        let mut asked = self.asked.lock().await;
+    /// Loads the keys for a token whose key is unknown, unless that was done a moment ago, and gives
+    /// `record` what came of it. A caller that goes away does not end the load: whoever sends tokens
+    /// and hangs up could keep the keys from being found, as there is one such load in ten seconds.
+    pub(crate) async fn look_for_new(
+        self: &Arc<Self>,
+        record: impl FnOnce(Result<bool, KeySourceError>) + Send + 'static,
+    ) {
+        let mut asked = self.asked.clone().lock_owned().await;
         if asked.is_some_and(|at| at.elapsed() < LOOKUP_INTERVAL) {
-            return Ok(false);
+            return;
         }
         *asked = Some(Instant::now());
-        self.replace().await
+        let source = self.clone();
+        let load = tokio::spawn(async move {
+            record(source.replace().await);
+            drop(asked);
+        });
+        // It has no other end than its own.
+        let _ = load.await;
     }
 
     async fn replace(&self) -> Result<bool, KeySourceError> {
@@ -145,6 +156,8 @@ impl KeySource {
             timeout: FETCH_TIMEOUT,
             connect: FETCH_TIMEOUT,
             max_bytes: KEY_SET_BYTES_MAX,
+            // The keys are at the URL that the operator wrote, not where that leads to.
+            redirects_max: None,
             ..HttpRequest::new(HttpMethod::Get, url.clone())
         };
         let fault = |cause| KeySourceError::Fetch {

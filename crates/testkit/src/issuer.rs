@@ -162,8 +162,13 @@ impl TestIssuer {
 
     /// Serves the public keys of `keys` from now on, and no others.
     pub fn serve(&self, keys: &[&SigningKey]) {
+        self.serve_at(KEYS, keys);
+    }
+
+    /// Serves the public keys of `keys` at another path too.
+    pub fn serve_at(&self, path: &str, keys: &[&SigningKey]) {
         let keys: Vec<Value> = keys.iter().map(|key| key.public()).collect();
-        self.0.page(KEYS, SitePage::json(&json!({ "keys": keys })));
+        self.0.page(path, SitePage::json(&json!({ "keys": keys })));
     }
 
     /// Serves `page` instead of a key set.

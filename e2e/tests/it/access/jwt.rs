@@ -158,6 +158,56 @@ async fn new_key_is_found_when_a_token_names_it() {
 }
 
 #[tokio::test]
+async fn callers_that_hang_up_do_not_keep_a_new_key_from_being_found() {
+    let JwtServer {
+        server,
+        issuer,
+        key,
+    } = JwtServer::start(ServerOptions::default()).await;
+    let second = SigningKey::es256("second");
+    // The issuer takes half a second for its answer.
+    let body = json!({"keys": [key.public(), second.public()]}).to_string();
+    let length = body.len();
+    issuer.serve_page(SitePage::Endless {
+        begin: format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n").into_bytes(),
+        piece: body.into_bytes(),
+        pause: Duration::from_millis(500),
+    });
+    let token = second.sign(&claims(ACME, "ann"));
+    // A look at the start, and one in ten seconds.
+    tokio::time::sleep(Duration::from_millis(10_500)).await;
+    let left = tokio::time::timeout(Duration::from_millis(200), asked(&server, &token)).await;
+    assert!(left.is_err(), "it waits for the issuer");
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    assert_eq!(asked(&server, &token).await, ACCEPTED);
+    assert_eq!(issuer.requests(), 2);
+}
+
+// G5
+#[tokio::test]
+async fn keys_are_not_taken_from_where_their_url_redirects_to() {
+    let (key, mallory) = (SigningKey::es256("first"), SigningKey::es256("second"));
+    let issuer = TestIssuer::start(&[&key]).await;
+    let other = TestIssuer::start(&[&mallory]).await;
+    let options = jwt_options(ServerOptions::default(), &issuer.url());
+    let server = TestServer::start(options.set("auth", "jwt_refresh_ms", 1000)).await;
+    issuer.serve_at("/elsewhere", &[&mallory]);
+    for location in ["/elsewhere".to_owned(), other.url()] {
+        issuer.serve_page(SitePage::redirect(302, &location));
+        let before = issuer.requests();
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        assert!(issuer.requests() > before, "asked again");
+        let claims = claims(ACME, "ann");
+        assert_eq!(
+            asked(&server, &mallory.sign(&claims)).await,
+            refused("invalid")
+        );
+        assert_eq!(asked(&server, &key.sign(&claims)).await, ACCEPTED);
+    }
+    assert_eq!(other.requests(), 0);
+}
+
+#[tokio::test]
 async fn withdrawn_key_revokes_its_tokens() {
     let key = SigningKey::es256("first");
     let issuer = TestIssuer::start(&[&key]).await;

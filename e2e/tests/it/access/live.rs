@@ -7,7 +7,9 @@ use turnwire_event::code::TurnState;
 use turnwire_identity::Scope;
 use turnwire_testkit::api::ApiClient;
 use turnwire_testkit::chat::{ChatStream, ChatSubmit, CursorPlacement};
+use turnwire_testkit::issuer::SigningKey;
 use turnwire_testkit::server::ServerOptions;
+use turnwire_testkit::site::SitePage;
 use turnwire_testkit::watch::{SubscribeOptions, WatchClient, WatchEnd, WatchFrame};
 
 use super::fixture::*;
@@ -176,4 +178,30 @@ async fn attach_token_ends_with_the_identity_that_asked_for_it() {
         Ok(mut client) => client.end().await,
     };
     assert_eq!(closed(&end), (1008, "identity_revoked".into()));
+}
+
+// D-71
+#[tokio::test]
+async fn renewal_that_waits_for_keys_does_not_keep_an_expired_connection_open() {
+    let fixture = JwtServer::start(ServerOptions::default()).await;
+    // A look at the start, and one in ten seconds.
+    tokio::time::sleep(Duration::from_millis(10_500)).await;
+    let short = with_claim(claims(ACME, "ann"), "exp", seconds_from_now(3));
+    let api = with_token(&fixture.server, &fixture.key.sign(&short));
+    let (mut client, _) = watching(&api, "short").await;
+    fixture.issuer.serve_page(SitePage::Silent);
+    let unknown = SigningKey::es256("unknown").sign(&claims(ACME, "ann"));
+    client
+        .send(&json!({"type": "renew", "token": unknown}))
+        .await
+        .expect("sent");
+    let answer = next_frame(&mut client).await;
+    assert_eq!(
+        (&answer["type"], &answer["code"]),
+        (&json!("renew_error"), &json!("unavailable"))
+    );
+    assert_eq!(
+        closed(&client.end().await),
+        (1008, "identity_expired".into())
+    );
 }

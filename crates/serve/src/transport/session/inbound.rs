@@ -31,8 +31,9 @@ use super::subscription::Subscription;
 use super::workers::WorkerStreams;
 use crate::config::stream::Stream;
 
-/// How long a cancel of a turn that is not running at hand waits for the read of its state: a read
-/// takes milliseconds, and the connection delivers nothing meanwhile.
+/// How long a cancel of a turn that is not running at hand waits for the read of its state, and a
+/// renewal for the keys of the issuer: both take milliseconds, and the connection delivers nothing
+/// meanwhile, nor is it closed if its identity ends.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 impl SessionStream {
@@ -107,7 +108,11 @@ impl SessionStream {
     /// nothing to renew: an identity never ends.
     async fn renew(&self, token: &str, pending: &mut EventWrites) {
         let lease = match &self.identity {
-            Some(identity) => self.streams.identities.renew(identity, token).await,
+            Some(identity) => {
+                let renewed = self.streams.identities.renew(identity, token);
+                let renewed = tokio::time::timeout(ANSWER_WAIT, renewed).await;
+                renewed.unwrap_or(Err(RenewErrorCode::Unavailable))
+            }
             None => Ok(Lease::UNLIMITED),
         };
         match lease {
