@@ -2,7 +2,8 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,10 +39,16 @@ pub enum KeySourceError {
         /// What the operating system says.
         cause: std::io::Error,
     },
+    /// Others than the user of the server can change the file, and make themselves anybody.
+    #[error("{path}: others can change it; run: chmod go-w {path}")]
+    Writable {
+        /// As in the settings.
+        path: String,
+    },
     /// The document cannot be downloaded.
     #[error("{url}: {cause}")]
     Fetch {
-        /// Where it should be.
+        /// Where it should be, without the query, which may hold a key.
         url: String,
         /// What the dialer says.
         cause: DialError,
@@ -131,7 +138,7 @@ impl KeySource {
     async fn replace(&self) -> Result<bool, KeySourceError> {
         let (from, text) = match &self.location {
             KeyLocation::File(path) => (path.display().to_string(), read(path)?),
-            KeyLocation::Url(url) => (url.to_string(), self.fetch(url).await?),
+            KeyLocation::Url(url) => (shown(url), self.fetch(url).await?),
         };
         let document = Sha256::digest(&text).into();
         let current = self.current();
@@ -161,13 +168,13 @@ impl KeySource {
             ..HttpRequest::new(HttpMethod::Get, url.clone())
         };
         let fault = |cause| KeySourceError::Fetch {
-            url: url.to_string(),
+            url: shown(url),
             cause,
         };
         let response = self.dialer.send(request).await.map_err(fault)?;
         if response.status != 200 {
             return Err(KeySourceError::Status {
-                url: url.to_string(),
+                url: shown(url),
                 status: response.status,
             });
         }
@@ -175,24 +182,84 @@ impl KeySource {
     }
 }
 
-fn read(path: &std::path::Path) -> Result<Vec<u8>, KeySourceError> {
-    let mut text = Vec::new();
-    let file = File::open(path);
-    let read = file.and_then(|file| {
-        file.take(KEY_SET_BYTES_MAX as u64 + 1)
-            .read_to_end(&mut text)
-    });
-    let path = || path.display().to_string();
-    read.map_err(|cause| KeySourceError::Io {
-        path: path(),
+/// A URL as it may stand in a log: the query and a password may be secrets.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    // Neither can fail for a URL with a host.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.into()
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, KeySourceError> {
+    let shown = || path.display().to_string();
+    let io = |cause| KeySourceError::Io {
+        path: shown(),
         cause,
-    })?;
+    };
+    let file = File::open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.mode() & 0o022 != 0 {
+        return Err(KeySourceError::Writable { path: shown() });
+    }
+    let mut text = Vec::new();
+    let mut limited = file.take(KEY_SET_BYTES_MAX as u64 + 1);
+    limited.read_to_end(&mut text).map_err(io)?;
     if text.len() > KEY_SET_BYTES_MAX {
         let cause = KeySetError::Malformed(format!("above {KEY_SET_BYTES_MAX} bytes"));
         return Err(KeySourceError::Unusable {
-            from: path(),
+            from: shown(),
             cause,
         });
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use turnwire_dial::DialerOptions;
+
+    fn source(location: KeyLocation) -> KeySource {
+        let dialer = Dialer::new(DialerOptions::default()).expect("a dialer");
+        KeySource::new(location, dialer)
+    }
+
+    // G6
+    #[tokio::test]
+    async fn errors_do_not_show_the_query_of_the_url() {
+        let url = "http://ann:planted@127.0.0.1:1/keys?code=planted";
+        let url = url.parse().expect("a URL");
+        let refused = source(KeyLocation::Url(url)).load().await;
+        let text = refused.expect_err("nobody is there").to_string();
+        assert!(text.starts_with("http://127.0.0.1:1/keys: "), "{text}");
+        assert!(!text.contains("planted"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn file_that_others_can_change_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("keys.json");
+        fs::write(&path, "{\"keys\": []}").expect("written");
+        let load = async |mode| {
+            let mode = fs::Permissions::from_mode(mode);
+            fs::set_permissions(&path, mode).expect("a mode");
+            source(KeyLocation::File(path.clone())).load().await
+        };
+        for mode in [0o664, 0o646] {
+            let refused = load(mode).await;
+            assert!(
+                matches!(refused, Err(KeySourceError::Writable { .. })),
+                "{refused:?}"
+            );
+        }
+        let readable = load(0o644).await;
+        assert!(
+            matches!(readable, Err(KeySourceError::Unusable { .. })),
+            "it was read: {readable:?}"
+        );
+    }
 }
