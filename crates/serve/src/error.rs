@@ -290,7 +290,8 @@ impl From<Error> for RequestFault {
             ),
             Error::StorageFull => (
                 Code::StorageFull,
-                "The disk is full: no new turn can start; reading and cancelling still work.",
+                "The disk is full: no new turn can start; reading still works, and a cancelled turn \
+                 stops.",
             ),
             Error::Draining => (
                 Code::Draining,

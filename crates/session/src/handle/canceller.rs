@@ -1,9 +1,11 @@
 //! The handle that cancels turns: by turn id, by the running turn of a session, or by the
 //! idempotency key of a submit that may not have arrived; and waits for their end.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
 use turnwire_event::body::bus::HandlerWarning;
 use turnwire_event::body::turn::TurnCancelled;
 use turnwire_event::code::TurnState;
@@ -18,6 +20,10 @@ use crate::store_read::Reader;
 use crate::turn::cancel::request::{
     CancelOutcome, request_cancel, request_cancel_locked, truncate_reason,
 };
+
+/// How long a cancel waits at a time for its record to be on disk, before it looks whether the disk
+/// is full. A commit takes milliseconds.
+const COMMIT_WAIT: Duration = Duration::from_secs(10);
 
 /// The reason of a cancel whose caller gives none.
 const DEFAULT_REASON: &str = TurnCancelled::USER_CANCEL;
@@ -44,7 +50,9 @@ impl TurnCanceller {
         self.core.turn_of_response(owner, id).await
     }
 
-    /// Cancels a turn. Returns when the request is durable; a turn that has ended is unchanged.
+    /// Cancels a turn. Returns when the request is durable; a turn that has ended is unchanged. If
+    /// the disk has no space for the record, the turn stops nevertheless, and its end is written
+    /// when there is.
     pub async fn cancel(
         &self,
         owner: &Owner,
@@ -104,10 +112,10 @@ impl TurnCanceller {
         // or the terminal of a turn that ended between the read and the request.
         match outcome {
             CancelOutcome::Requested(at) | CancelOutcome::Withdrawn(at) => {
-                live.committed(at.seq).await?;
+                self.wait_for_commit(live.committed(at.seq)).await?;
             }
             CancelOutcome::AlreadyRequested | CancelOutcome::NotRunning => {
-                live.all_committed().await?;
+                self.wait_for_commit(live.all_committed()).await?;
             }
         }
         match outcome {
@@ -118,6 +126,21 @@ impl TurnCanceller {
                 Ok(TurnState::Cancelling)
             }
             CancelOutcome::NotRunning => Ok(self.core.turn(owner, id).await?.state),
+        }
+    }
+
+    /// Waits for a commit, unless the disk is full and stays so: its owner needs an answer.
+    async fn wait_for_commit(
+        &self,
+        commit: impl Future<Output = Result<(), Error>>,
+    ) -> Result<(), Error> {
+        let mut commit = pin!(commit);
+        loop {
+            match timeout(COMMIT_WAIT, &mut commit).await {
+                Ok(committed) => return committed,
+                Err(_) if self.core.services.is_storage_full() => return Err(Error::StorageFull),
+                Err(_) => {}
+            }
         }
     }
 

@@ -37,13 +37,16 @@ const SESSION_READ: &[Code] = &[
     Code::DatabaseDamaged,
 ];
 
-/// The failures of reading or cancelling a turn.
+/// The failures of reading a turn.
 const TURN_READ: &[Code] = &[
     Code::TurnNotFound,
     Code::TooManyRequests,
     Code::SessionQuarantined,
     Code::DatabaseDamaged,
 ];
+
+/// What a cancel fails with besides the failures of a read.
+const CANCEL: &[Code] = &[Code::StorageFull];
 
 /// The failures of a submit.
 const SUBMIT: &[Code] = &[

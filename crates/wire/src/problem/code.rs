@@ -278,8 +278,9 @@ codes! {
         "The server still runs, but what it writes now is lost when it ends. New turns are refused.",
         "Ask the operator of the server: move the folder back, or stop the server and restore a backup.";
     StorageFull = "storage_full", 507, "The disk is full", Later,
-        "The disk has no space left for a new turn.",
+        "The disk has no space left for a new turn, or for the record of a cancel.",
         "The disk that holds the data folder is full. Reading and cancelling still \
-        work.",
+        work. A cancel that is answered with this stops its turn; what cannot be written is \
+        the record of it.",
         "Free disk space; the server continues by itself.";
 }

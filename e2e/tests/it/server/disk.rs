@@ -247,6 +247,45 @@ async fn full_disk_refuses_new_turns_ends_running_and_recovers() {
     assert_eq!(deleted.expect("an answer").status, 204);
 }
 
+// F4
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cancel_without_space_for_its_record_is_answered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = SmallDisk::mount(&folder.path().join("home"), 48);
+    let options = ServerOptions {
+        home: Some(disk.0.clone()),
+        ..ServerOptions::script(script())
+    };
+    let fixture = ServerFixture::new(options).await;
+    let api = &fixture.api;
+    let stalled = api.create().await.expect("a session");
+    let stall = api.submit(stalled, "stall").await.expect("an answer");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    disk.fill();
+    until_answered(&fixture, 507).await;
+    // Another program takes the space of the reserve as well.
+    let mut answer = None;
+    for _ in 0..3 {
+        disk.fill();
+        let cancel = api.cancel(stall.turn_id);
+        let answered = tokio::time::timeout(Duration::from_secs(15), cancel).await;
+        let answered = answered.expect("answered in bounded time");
+        answer = Some(answered.expect("an answer"));
+    }
+    let answer = answer.expect("three answers");
+    assert_eq!(
+        (answer.status, answer.code().as_str()),
+        (507, "storage_full"),
+        "{}",
+        answer.body
+    );
+    assert!(!answer.header("retry-after").is_empty());
+    disk.free();
+    let row = api.ended(stall.turn_id).await.expect("an end");
+    assert_eq!(row["state"], "cancelled");
+    load::check_history(api, &[fixture.session, stalled]).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletion_that_finds_the_disk_full_is_answered() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,7 +3,7 @@
 use serde_json::json;
 use turnwire_event::TurnId;
 
-use super::{OperationTag, SESSION_READ, SUBMIT, TURN_READ, approval};
+use super::{CANCEL, OperationTag, SESSION_READ, SUBMIT, TURN_READ, approval};
 use crate::openapi::operation::{SuccessResponse, get, post};
 use crate::openapi::parameter::{IDEMPOTENCY_KEY, LANGUAGE, WAIT, WIRE_VERSION, list_limit};
 use crate::rest::turn::{
@@ -72,7 +72,8 @@ pub(super) fn tag() -> OperationTag {
                 "The ended turn with its receipt, if the request waited for the end.",
             )
             .json::<TurnCancelAccepted>(202, "The turn is ending or has ended.")
-            .fails(TURN_READ),
+            .fails(TURN_READ)
+            .fails(CANCEL),
         post(
             "/sessions/{id}/cancel",
             "cancelSession",
@@ -91,7 +92,8 @@ pub(super) fn tag() -> OperationTag {
             "No turn runs; or the ended turn, if the request waited for the end.",
         )
         .json::<SessionCancelAccepted>(202, "The turn is ending, has ended, or will not start.")
-        .fails(SESSION_READ),
+        .fails(SESSION_READ)
+        .fails(CANCEL),
     ];
     operations.extend(approval::operations());
     OperationTag {
