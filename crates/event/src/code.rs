@@ -75,6 +75,32 @@ Origin, "snake_case" {
     Dm,
 });
 
+codes!(/// An act that the audit records.
+AuditAction, "snake_case" {
+    /// A scheduler asked for a turn; the outcome says whether there is one.
+    JobFired,
+    /// A job was paused.
+    JobPaused,
+    /// A paused job was resumed.
+    JobResumed,
+    /// A session was deleted with its workers.
+    SessionDeleted,
+    /// A person decided an approval.
+    ApprovalDecided,
+});
+
+codes!(/// The outcome of an act that the audit records.
+AuditOutcome, "snake_case" {
+    /// The turn of a scheduler was accepted.
+    Dispatched,
+    /// The job of a scheduler is paused: there is no turn.
+    SkippedPaused,
+    /// The tool may run.
+    Approved,
+    /// The tool may not run.
+    Rejected,
+});
+
 codes!(/// The code of a failure as clients see it.
 ErrorCode, "SCREAMING_SNAKE_CASE" {
     /// A fault of the server.

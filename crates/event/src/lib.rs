@@ -36,6 +36,7 @@ pub use primitive::id::{
     ApprovalId, CallId, EpisodeId, InvocationId, MessageId, Owner, Principal, ResponseId,
     SessionId, TenantId, ToolUseId, TurnId, TurnResponseId, Ulid, UpstreamId,
 };
+pub use primitive::job_name::JobName;
 pub use primitive::position::{Epoch, EventId, Position, Seq, Sub};
 pub use primitive::trace::{CallerTrace, SpanId, TraceContext, TracePropagation};
-pub use primitive::{actor, clock, day, id, position, trace};
+pub use primitive::{actor, clock, day, id, job_name, position, trace};

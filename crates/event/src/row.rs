@@ -4,6 +4,7 @@
 //! position and time of the event that it commits with.
 
 mod approval;
+mod audit;
 mod call;
 
 use serde_json::Value;
@@ -22,6 +23,7 @@ use crate::position::Position;
 use crate::trace::TraceContext;
 
 pub use approval::ApprovalRow;
+pub use audit::{AuditEntry, AuditId, AuditRow, JobRow, Requester};
 pub use call::{LlmCallRow, ModelCallEnd};
 
 /// A session as stored.
@@ -285,6 +287,10 @@ pub enum RowChange {
         /// SHA-256 of the submit's body.
         body_sha256: [u8; 32],
     },
+    /// Something was done that is kept in the audit. A [`AuditAction::JobFired`] makes its job known.
+    ///
+    /// [`AuditAction::JobFired`]: crate::code::AuditAction::JobFired
+    AuditAdded(Box<AuditEntry>),
     /// A cancel of a turn was accepted.
     TurnCancelling(TurnId),
     TurnEnded {

@@ -44,6 +44,7 @@ pub use maintenance::{
 pub use record::{
     CountedEvents, EventBatch, EventRecord, LeaseTerm, LogTail, SessionAppend, StoredEvent,
 };
+pub use records::audit::{AuditPage, AuditRecords, AuditSelection, JobRecords};
 pub use records::{
     ApprovalRecords, CallRecords, DailyUsage, LISTED_PATH_BYTES_MAX, MessageRecords, MessageView,
     PageBounds, Records, RowPage, SessionRecords, SessionsOf, StatusCount, TurnRecords, UsageOn,

@@ -18,6 +18,7 @@
 //! - Calls block. The [`LogWriter`](crate::LogWriter) calls from its own thread, readers from a blocking
 //!   pool.
 
+use turnwire_event::row::AuditEntry;
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
@@ -94,8 +95,9 @@ pub trait Log: Send + Sync + 'static {
     /// Deletes sessions in one small transaction, durable on return: no read finds them or their
     /// records any more, and their ids are never accepted again. Their rows are removed by
     /// [`Maintenance::remove_deleted`](crate::Maintenance::remove_deleted). A session that does not
-    /// exist is no error.
-    fn delete(&self, sessions: &[SessionId]) -> Result<(), AppendError>;
+    /// exist is no error. `audit` is recorded in the same transaction, but for deletions of sessions
+    /// that are recorded already.
+    fn delete(&self, sessions: &[SessionId], audit: &[AuditEntry]) -> Result<(), AppendError>;
 
     /// Why the store should get no new work, if it has a fault. Looks at the files of the store: some
     /// microseconds. A log that is not on disk has none.

@@ -8,6 +8,8 @@
 //!   are not read.
 //! - Calls block, as those of [`Log`](crate::Log).
 
+pub mod audit;
+
 use turnwire_event::row::{
     ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,
     ToolCallRow, TurnRow,
@@ -17,6 +19,7 @@ use turnwire_event::{
     Timestamp, TokenUsage, ToolUseId, TurnId, UpstreamId, UtcDay,
 };
 
+use self::audit::{AuditRecords, JobRecords};
 use crate::error::{AppendError, ReadError};
 
 /// The bounds of a page: it ends at the one that is reached first. The first row of a list is in its
@@ -252,14 +255,26 @@ pub trait CallRecords: Send + Sync + 'static {
     fn status_counts(&self, since: Timestamp) -> Result<Vec<StatusCount>, ReadError>;
 }
 
-/// All records. Implemented by every type that has the five parts.
+/// All records. Implemented by every type that has the seven parts.
 pub trait Records:
-    SessionRecords + TurnRecords + ApprovalRecords + MessageRecords + CallRecords
+    SessionRecords
+    + TurnRecords
+    + ApprovalRecords
+    + MessageRecords
+    + CallRecords
+    + JobRecords
+    + AuditRecords
 {
 }
 
 impl<T> Records for T where
-    T: SessionRecords + TurnRecords + ApprovalRecords + MessageRecords + CallRecords
+    T: SessionRecords
+        + TurnRecords
+        + ApprovalRecords
+        + MessageRecords
+        + CallRecords
+        + JobRecords
+        + AuditRecords
 {
 }
 

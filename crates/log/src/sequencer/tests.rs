@@ -10,6 +10,7 @@ use turnwire_event::body::session::SessionClosed;
 use turnwire_event::body::stream::{MessageComplete, TextDelta};
 use turnwire_event::body::turn::{CancelRequested, PartialMessage, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{CancelCode, Phase, TurnStatus};
+use turnwire_event::row::AuditEntry;
 use turnwire_event::{EpisodeId, Epoch, EventType, MessageId, StopReason, TokenUsage, Ulid};
 
 use super::*;
@@ -42,7 +43,7 @@ impl Log for PermitLog {
     fn hash_at(&self, session: SessionId, _: Seq) -> Result<ChainHash, ReadError> { Ok(ChainHash::seed(session)) }
     fn count(&self, _: SessionId, _: Seq, _: Seq, _: &EventSelection, _: usize) -> Result<CountedEvents, ReadError> { Ok(CountedEvents { events: 0, end: Seq(0) }) }
     fn trim(&self, _: Timestamp, _: TrimCursor, _: &PieceBudget) -> Result<TrimPiece, AppendError> { Ok(TrimPiece { trimmed: Vec::new(), next: None }) }
-    fn delete(&self, _: &[SessionId]) -> Result<(), AppendError> { Ok(()) }
+    fn delete(&self, _: &[SessionId], _: &[AuditEntry]) -> Result<(), AppendError> { Ok(()) }
     fn close(&self) {}
 }
 

@@ -4,7 +4,9 @@ use rusqlite::{Transaction, params};
 use turnwire_event::row::{PlacedChange, RowChange};
 
 use crate::sqlite::column::execute;
-use crate::sqlite::table::{approval, key, llm_call, message, queue, status, tool_call, turn};
+use crate::sqlite::table::{
+    approval, audit, key, llm_call, message, queue, status, tool_call, turn,
+};
 
 /// Applies one [`RowChange`] to the rows of the session `sid`.
 pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> rusqlite::Result<()> {
@@ -25,6 +27,7 @@ pub(crate) fn apply(tx: &Transaction<'_>, sid: i64, placed: &PlacedChange) -> ru
             turn_id,
             body_sha256,
         } => key::put(tx, sid, (scope, *turn_id, body_sha256), placed.time),
+        RowChange::AuditAdded(entry) => audit::add(tx, entry),
         RowChange::TurnCancelling(turn) => turn::cancel(tx, *turn),
         RowChange::TurnEnded {
             turn_id,

@@ -1,5 +1,6 @@
 //! [`Log`] and [`Maintenance`] over SQLite: writes on the one writing connection, reads on the pool of readers.
 
+use turnwire_event::row::AuditEntry;
 use turnwire_event::{Seq, SessionId, Timestamp};
 
 use crate::chain::ChainHash;
@@ -67,8 +68,8 @@ impl Log for SqliteStore {
         self.write(|half| half.trim(before, after, budget))
     }
 
-    fn delete(&self, sessions: &[SessionId]) -> Result<(), AppendError> {
-        self.write(|half| half.delete(sessions))
+    fn delete(&self, sessions: &[SessionId], audit: &[AuditEntry]) -> Result<(), AppendError> {
+        self.write(|half| half.delete(sessions, audit))
     }
 
     fn fault(&self) -> Option<StoreFault> {

@@ -31,6 +31,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0014_message_part.sql"),
     include_str!("migrations/0015_tenant_list.sql"),
     include_str!("migrations/0016_principal_usage.sql"),
+    include_str!("migrations/0017_jobs_audit.sql"),
 ];
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, OpenError> {

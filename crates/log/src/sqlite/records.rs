@@ -1,5 +1,7 @@
 //! The [records](crate::records) over SQLite: the queries behind each part of the contract.
 
+mod audit;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use turnwire_event::row::{
     ApprovalRow, KeyRow, KeyScope, LlmCallRow, MessagePart, QueuedRow, SessionRow, StoredMessage,

@@ -10,4 +10,6 @@ pub(super) mod approval;
 pub(super) mod message;
 pub(super) mod tool_call;
 pub(super) mod llm_call;
+pub(super) mod job;
+pub(super) mod audit;
 pub(super) mod status;

@@ -240,7 +240,7 @@ fn removal_of_a_deleted_session_leaves_no_row() {
     store.append(&[a.turn_started(turn)]).expect("a turn");
     let keys = (0..30).map(|n| turn::key(&turn::scope(None, &format!("key {n}")), turn, 1));
     store.append(&[a.rows(keys.collect())]).expect("keys");
-    store.delete(&[a.session]).expect("a delete");
+    store.delete(&[a.session], &[]).expect("a delete");
     let budget = PieceBudget {
         rows: 7,
         ..PieceBudget::default()
@@ -293,7 +293,7 @@ fn with_free_pages(dir: &Path) -> SqliteStore {
     assert_eq!(copied.expect("copied").0, 0);
     let before = database_bytes(dir);
     assert!(before > 4 << 20, "{before}");
-    store.delete(&[builder.session]).expect("a delete");
+    store.delete(&[builder.session], &[]).expect("a delete");
     let budget = PieceBudget::default();
     while store.remove_deleted(&budget).expect("a piece") == Progress::More {}
     store
@@ -470,7 +470,7 @@ fn reads_during_trim_and_delete_never_report_damage() {
         store.append(&[builder.events(5)]).expect("an append");
         sweep(store.as_ref(), builder.seq.0 as i64 * 10 - 200, 100);
     }
-    store.delete(&[session]).expect("a delete");
+    store.delete(&[session], &[]).expect("a delete");
     assert!(reader.join().expect("no damage") > 0);
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use turnwire_event::row::AuditEntry;
 use turnwire_event::{Seq, SessionId, Timestamp, UtcDay};
 
 use crate::error::AppendError;
@@ -12,7 +13,7 @@ use crate::sqlite::change;
 use crate::sqlite::column::{execute, query_value};
 use crate::sqlite::splice::SharedContent;
 use crate::sqlite::table::erasure::EraseState;
-use crate::sqlite::table::{age, key, llm_call, session};
+use crate::sqlite::table::{age, audit, key, llm_call, session};
 use crate::sqlite::wal::commit_tail::{CommitTail, hash_start};
 use crate::sqlite::wal::gauge::WalGauge;
 
@@ -98,7 +99,11 @@ impl WriteHalf {
 
     /// See [`Log::delete`](crate::Log::delete). The ids stay as tombstones, the rows as pending
     /// removals.
-    pub(crate) fn delete(&mut self, sessions: &[SessionId]) -> Result<(), AppendError> {
+    pub(crate) fn delete(
+        &mut self,
+        sessions: &[SessionId],
+        audit: &[AuditEntry],
+    ) -> Result<(), AppendError> {
         let tx = begin(&mut self.connection)?;
         for session in sessions {
             let id = session.to_string();
@@ -116,6 +121,9 @@ impl WriteHalf {
                 "INSERT OR IGNORE INTO tombstone (id) VALUES (?1)",
                 [&id],
             )?;
+        }
+        for entry in audit {
+            audit::add(&tx, entry)?;
         }
         // The row of a session has its metadata.
         self.erase.add_removal(&tx)?;

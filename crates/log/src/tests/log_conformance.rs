@@ -201,8 +201,9 @@ fn hidden_events_are_counted_on_request(log: &dyn Log) {
 fn deleted_session_id_is_refused(log: &dyn Log) {
     let mut a = BatchBuilder::new(1);
     log.append(&[a.events(3)]).expect("an append");
-    log.delete(&[a.session]).expect("a delete");
-    log.delete(&[a.session]).expect("a delete of no session");
+    log.delete(&[a.session], &[]).expect("a delete");
+    log.delete(&[a.session], &[])
+        .expect("a delete of no session");
     assert!(log.tail(a.session).expect("a read").is_none());
     let read = read_all(log, a.session, (0, 3));
     assert!(matches!(read, Err(ReadError::SessionNotFound)));
@@ -239,7 +240,7 @@ fn sweep_in_pieces_trims_every_due_session(log: &dyn Log) {
         log.append(&[session.events(3 + index % 5)])
             .expect("an append");
     }
-    log.delete(&[sessions[4].session]).expect("a delete");
+    log.delete(&[sessions[4].session], &[]).expect("a delete");
     let mut open = BatchBuilder::new(99);
     let started = open.turn_started(TurnId(Ulid(9)));
     log.append(&[started]).expect("an append");

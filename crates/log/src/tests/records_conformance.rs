@@ -2,6 +2,7 @@
 //! Rows are written by appends, so that the suite needs both halves of a store.
 
 mod approval;
+mod audit;
 mod call;
 mod message;
 mod status;
@@ -28,6 +29,7 @@ pub(crate) fn run(create: &dyn Fn() -> Arc<dyn Store>) {
     message::run(create);
     call::run(create);
     status::run(create);
+    audit::run(create);
 }
 
 fn sessions_are_listed_by_owner(store: &dyn Store) {
@@ -132,7 +134,7 @@ fn deleted_session_has_no_row(store: &dyn Store) {
     let mut builder = BatchBuilder::new(1);
     store.append(&[builder.events(3)]).expect("an append");
     assert!(store.session(builder.session).expect("a read").is_some());
-    store.delete(&[builder.session]).expect("a delete");
+    store.delete(&[builder.session], &[]).expect("a delete");
     assert!(store.session(builder.session).expect("a read").is_none());
 }
 
@@ -148,7 +150,7 @@ fn closed_sessions_end_with_their_closing(store: &dyn Store) {
     store
         .append(&[continued.events(1)])
         .expect("an event behind it");
-    store.delete(&[deleted.session]).expect("a delete");
+    store.delete(&[deleted.session], &[]).expect("a delete");
     store
         .append(&[BatchBuilder::new(4).events(2)])
         .expect("an open session");

@@ -374,7 +374,7 @@ impl DeletionQueue {
         let sessions: Vec<SessionId> = sessions.copied().collect();
         let deleted = match sessions.is_empty() {
             true => Ok(()),
-            false => services.store.delete(&sessions),
+            false => services.store.delete(&sessions, &[]),
         };
         match deleted {
             Ok(()) => {

@@ -19,7 +19,8 @@ pub(crate) struct CommitTail {
     pub(crate) hash: [u8; 8],
     /// Commits that wrote no event, or removed some. Not counted, because no client sees their loss
     /// and the server makes them again: the stored clock mark (`set_clock_mark`), expired
-    /// idempotency keys (`expire_keys`) and usage (`expire_usage`), and released pages
+    /// idempotency keys (`expire_keys`), usage (`expire_usage`) and records of the audit
+    /// (`expire_audit`), and released pages
     /// (`release_pages`).
     pub(crate) changes: i64,
 }

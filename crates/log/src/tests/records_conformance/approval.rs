@@ -88,7 +88,7 @@ fn approval_keeps_its_first_decision(store: &dyn Store) {
     let open = store.open_approvals(builder.session).expect("a read");
     assert_eq!(open.len(), 1);
     assert_eq!(store.turn_approvals(PAUSED).expect("a read").len(), 2);
-    store.delete(&[builder.session]).expect("a delete");
+    store.delete(&[builder.session], &[]).expect("a delete");
     assert_eq!(store.turn_approvals(PAUSED).expect("a read"), []);
 }
 

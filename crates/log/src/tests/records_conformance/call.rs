@@ -193,7 +193,7 @@ fn calls_are_paged_and_deleted_with_their_session(store: &dyn Store) {
     };
     assert_eq!(page(None, 2), [3, 2]);
     assert_eq!(page(Some(2), 2), [1]);
-    store.delete(&[a.session]).expect("a delete");
+    store.delete(&[a.session], &[]).expect("a delete");
     assert!(calls(store, a.session).is_empty());
     assert_eq!(
         calls(store, b.session).len(),
@@ -283,7 +283,7 @@ fn usage_is_summed_by_day_tenant_and_model(store: &dyn Store) {
         .daily_usage(None, (day(0), day(20)), 1)
         .expect("usage");
     assert_eq!(one, [first], "no more than the limit");
-    store.delete(&[a.session]).expect("a delete");
+    store.delete(&[a.session], &[]).expect("a delete");
     assert_eq!(
         daily_usage(store, None, (0, 20)),
         all,

@@ -48,7 +48,7 @@ fn statuses_are_counted_by_day(store: &dyn Store) {
         .expect("counts");
     let days = [("1970-01-01", 3), ("1970-02-10", 3), ("1970-02-11", 1)];
     assert_eq!(all[0], status_count("searching", 7, &days));
-    store.delete(&[a.session]).expect("a delete");
+    store.delete(&[a.session], &[]).expect("a delete");
     let after_delete = store
         .status_counts(Timestamp::from_millis(0))
         .expect("counts");

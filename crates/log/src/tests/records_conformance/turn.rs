@@ -130,7 +130,7 @@ fn turn_is_found_by_the_response_id_of_its_upstream(store: &dyn Store) {
         .map(|m| m.response_id)
         .collect();
     assert_eq!(ids, [None, Some(given.clone())]);
-    store.delete(&[a.session]).expect("a delete");
+    store.delete(&[a.session], &[]).expect("a delete");
     assert_eq!(found(&owner("local")), None);
 }
 
@@ -243,7 +243,7 @@ fn queued_turn_survives_a_trim_and_goes_with_its_session(store: &dyn Store) {
     store.append(&[a.rows(accepted)]).expect("an append");
     assert_eq!(sweep(store, 10_000, 10), [(a.session, Seq(3))]);
     assert_eq!(store.queued_turns(a.session).expect("turns").len(), 1);
-    store.delete(&[a.session]).expect("a delete");
+    store.delete(&[a.session], &[]).expect("a delete");
     assert!(store.queued_sessions().expect("sessions").is_empty());
     assert!(store.turn(turn).expect("a read").is_none());
     for scope in [in_session, new_session] {

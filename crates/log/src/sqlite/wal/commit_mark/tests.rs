@@ -253,7 +253,7 @@ fn garbled_mark_is_ignored() {
 
 /// Deletes the builder's session, and removes its rows.
 fn delete(store: &SqliteStore, builder: &BatchBuilder) {
-    store.delete(&[builder.session]).expect("deleted");
+    store.delete(&[builder.session], &[]).expect("deleted");
     while store
         .remove_deleted(&PieceBudget::default())
         .expect("a piece")
@@ -322,7 +322,7 @@ fn lost_commit_without_events_is_a_loss() {
     }
     let copied = run_checkpoint(&store.write_half.lock().connection, "TRUNCATE");
     assert_eq!(copied.expect("copied").0, 0);
-    store.delete(&[builders[0].session]).expect("deleted");
+    store.delete(&[builders[0].session], &[]).expect("deleted");
     let killed = killed(dir.path());
     remove(killed.path(), &["-wal", "-shm"]);
     // The session is there again, which a client may have seen deleted.
