@@ -172,6 +172,7 @@ impl Authenticator {
         }
         Ok(Caller {
             owner: record.owner.clone(),
+            service: None,
             scopes: record.scopes,
             lease: Lease {
                 credential: Credential::Token(record.clone()),

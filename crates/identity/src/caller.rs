@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use turnwire_event::{Owner, Timestamp};
+use turnwire_event::row::Requester;
+use turnwire_event::{Owner, Principal, Timestamp};
 
 use crate::scope::ScopeSet;
 use crate::token_file::TokenRecord;
@@ -10,12 +11,24 @@ use crate::token_file::TokenRecord;
 /// Who sends a request, as its credential says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The tenant and the principal that the credential names.
+    /// The tenant that the credential names, and the principal that it names or acts for.
     pub owner: Owner,
+    /// The principal of the credential, if the caller acts for another: then that one is in `owner`.
+    pub service: Option<Principal>,
     /// What the credential allows.
     pub scopes: ScopeSet,
     /// How long all of this holds.
     pub lease: Lease,
+}
+
+impl Caller {
+    /// The caller as the audit names it.
+    pub fn requester(&self) -> Requester {
+        Requester {
+            owner: self.owner.clone(),
+            service: self.service.clone(),
+        }
+    }
 }
 
 /// How long an identity holds: until a time, and as long as its credential is accepted.

@@ -77,6 +77,7 @@ impl JwtRules {
         let (owner, scopes) = claims.caller(&self.claims)?;
         Ok(Caller {
             owner,
+            service: None,
             scopes,
             lease: Lease {
                 credential: Credential::Jwt(key.fingerprint.clone()),

@@ -87,6 +87,7 @@ mod tests {
                 tenant: TenantId(1),
                 principal: "ann".parse().expect("a principal"),
             },
+            service: None,
             scopes: ScopeSet::NONE,
             lease: Lease {
                 credential: Credential::Jwt("k".into()),

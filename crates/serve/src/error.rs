@@ -236,6 +236,7 @@ impl From<Error> for RequestFault {
                 Code::ApprovalNotFound,
                 "The turn has no approval request with this id.",
             ),
+            Error::JobNotFound => (Code::JobNotFound, "The tenant has no job with this name."),
             Error::TurnNotPaused => (
                 Code::TurnNotPaused,
                 "The turn is not waiting for approvals.",

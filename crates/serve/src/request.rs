@@ -12,7 +12,8 @@ pub(crate) mod submit;
 
 pub use body::JsonBody;
 pub use identity::{
-    Administrator, AttachUse, Collector, Identity, OwnCaller, ReadingCaller, ReviewingCaller,
+    AdminCaller, Administrator, AttachUse, Collector, Identity, OwnCaller, ReadingCaller,
+    ReviewingCaller,
 };
 pub use path::{ApprovalPath, MessagePath, SessionPath, TurnPath};
 pub use query::{ListPage, QueryParams};

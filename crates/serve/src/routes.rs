@@ -16,6 +16,7 @@ mod turn_stream;
 mod chat;
 mod cancel;
 mod status_events;
+mod admin;
 
 use axum::Router;
 
@@ -39,6 +40,7 @@ pub fn router(state: AppState) -> Router {
         .merge(chat::router(&state))
         .merge(cancel::router())
         .merge(status_events::router())
+        .merge(admin::router())
         .merge(page::router())
         .with_state(state)
 }

@@ -7,8 +7,8 @@ use axum::extract::FromRef;
 use turnwire_event::Owner;
 use turnwire_pack::WIRE_V04_FLAG;
 use turnwire_session::{
-    LiveSessions, ServiceStatus, SessionQuotas, SessionReader, SessionService, SessionWriter,
-    TurnApprovals, TurnCanceller, TurnSubmitter,
+    AuditReader, JobController, LiveSessions, ServiceStatus, SessionQuotas, SessionReader,
+    SessionService, SessionWriter, TurnApprovals, TurnCanceller, TurnSubmitter,
 };
 use turnwire_wire::pc3::WireVersion;
 
@@ -54,6 +54,8 @@ parts! {
     TurnSubmitter: service.submitter;
     TurnCanceller: service.canceller;
     TurnApprovals: service.approvals;
+    JobController: service.jobs;
+    AuditReader: service.audit;
     ServiceStatus: service.status;
     MetricsHandle: metrics.clone;
     Arc<Streams>: streams.clone;

@@ -2,7 +2,7 @@
 
 use turnwire_event::{ApprovalId, TurnId, metric};
 use turnwire_fair::FairRefusal;
-use turnwire_log::{ReadError, SequencerError, StoreFault};
+use turnwire_log::{AppendError, ReadError, SequencerError, StoreFault};
 
 use crate::metering::quota::QuotaExceeded;
 
@@ -21,6 +21,8 @@ pub enum SharedResource {
     InputBytes,
     /// Sessions in memory: see [`Options::open_max`](crate::Options::open_max).
     OpenSessions,
+    /// Jobs that one service has made known: see [`Options::jobs_max`](crate::Options::jobs_max).
+    Jobs,
 }
 
 impl SharedResource {
@@ -32,6 +34,7 @@ impl SharedResource {
             Self::RunningWorkers => "running_workers",
             Self::InputBytes => "input_bytes",
             Self::OpenSessions => "open_sessions",
+            Self::Jobs => "jobs",
         }
     }
 }
@@ -54,6 +57,9 @@ pub enum Error {
     /// The turn has no approval with this id.
     #[error("the approval does not exist")]
     ApprovalNotFound,
+    /// The tenant has no job with this name.
+    #[error("the job does not exist")]
+    JobNotFound,
     /// The approval was decided otherwise, or expired.
     #[error("approval {0} is already resolved")]
     ApprovalResolved(ApprovalId),
@@ -144,6 +150,20 @@ impl From<ReadError> for Error {
             ReadError::DatabaseDamaged(_) => Self::DatabaseDamaged,
             ReadError::Database(cause) => {
                 tracing::error!(cause, "the database could not be read");
+                Self::Internal
+            }
+        }
+    }
+}
+
+impl From<&AppendError> for Error {
+    /// The error of a small write that is not repeated.
+    fn from(error: &AppendError) -> Self {
+        match error {
+            AppendError::Full => Self::StorageFull,
+            AppendError::Busy => Self::TooMany,
+            AppendError::Damaged(_) => Self::DatabaseDamaged,
+            AppendError::Refused(_) | AppendError::Fenced(_) | AppendError::Fatal(_) => {
                 Self::Internal
             }
         }

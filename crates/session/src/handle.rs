@@ -27,4 +27,6 @@ pub(crate) mod writer;
 pub(crate) mod submitter;
 pub(crate) mod canceller;
 pub(crate) mod approvals;
+pub(crate) mod jobs;
+pub(crate) mod audit;
 pub(crate) mod service;

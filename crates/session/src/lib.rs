@@ -33,7 +33,9 @@ mod handle;
 pub use clock::{SystemClock, SystemIdGenerator};
 pub use error::{Error, SharedResource};
 pub use handle::approvals::{ApprovalOutcome, TurnApprovals};
+pub use handle::audit::AuditReader;
 pub use handle::canceller::TurnCanceller;
+pub use handle::jobs::{JobController, JobSwitch};
 pub use handle::live_sessions::LiveSessions;
 pub use handle::quotas::SessionQuotas;
 pub use handle::reader::{EventLogQuery, EventPage, SessionReader};
@@ -50,12 +52,13 @@ pub use read::family::WORKER_DEPTH_MAX;
 pub use read::replay::{CatchUp, InFlight, ReplayChunk, ReplayError, read_chunk};
 pub use read::viewer::Viewer;
 pub use submit::request::{
-    DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
+    DisconnectScope, IdempotencyKey, NewSession, ScheduledSubmit, SubmitRequest, SubmitTarget,
+    SubmittedTurn,
 };
 pub use turn::approval::paused_turn::ApprovalDecision;
 pub use turn::cancel::disconnect::{DeliveryGuard, StreamGuard, WatchGuard};
 pub use turn::cancel::request::CancelOutcome;
 pub use turnwire_log::{
-    DailyUsage, LISTED_PATH_BYTES_MAX, PageBounds, PieceBudget, SessionsOf, StatusCount,
-    StoredEvent,
+    AuditPage, AuditSelection, DailyUsage, LISTED_PATH_BYTES_MAX, PageBounds, PieceBudget,
+    SessionsOf, StatusCount, StoredEvent,
 };

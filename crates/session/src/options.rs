@@ -95,6 +95,10 @@ pub struct Options {
     pub retention: Duration,
     /// Interval between removals of events older than [`retention`](Self::retention).
     pub retention_interval: Duration,
+    /// Age at which records of the audit are removed, and jobs forgotten that did not fire since.
+    pub audit_retention: Duration,
+    /// Jobs of a tenant that one principal may make known by starting turns of them.
+    pub jobs_max: usize,
     /// The bounds of one piece of background work: retention, removal of deleted sessions, vacuum.
     pub piece: PieceBudget,
     /// Free bytes that the database file keeps for reuse; more are given back.
@@ -164,6 +168,8 @@ impl Default for Options {
             checkpoint_interval: Duration::from_millis(250),
             retention: Duration::from_secs(30 * 24 * 3600),
             retention_interval: Duration::from_secs(3600),
+            audit_retention: Duration::from_secs(365 * 24 * 3600),
+            jobs_max: 256,
             piece: PieceBudget::default(),
             free_bytes_max: 4 << 20,
             erase_interval: Duration::from_secs(3600),

@@ -5,4 +5,5 @@ pub(crate) mod owner_limit;
 pub(crate) mod input_bytes;
 pub(crate) mod write_slots;
 pub(crate) mod request;
+pub(crate) mod job_state;
 pub(crate) mod idempotency;

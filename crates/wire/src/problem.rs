@@ -79,6 +79,7 @@ mod tests {
             ("turn_not_found", 404),
             ("message_not_found", 404),
             ("approval_not_found", 404),
+            ("job_not_found", 404),
             ("method_not_allowed", 405),
             ("request_timeout", 408),
             ("turn_in_flight", 409),

@@ -14,6 +14,7 @@ pub mod event;
 pub mod tool_call;
 pub mod llm_call;
 pub mod usage;
+pub mod audit;
 pub mod feedback;
 pub mod status_event;
 pub mod health;

@@ -38,6 +38,7 @@ async fn submit_with_lost_response_is_repeated_with_its_key() {
         response_id: TurnId(Ulid(2)).into(),
         state: TurnState::Running,
         position: Position::persisted(Epoch::FIRST, turnwire_event::Seq(1)),
+        outcome: None,
     };
     let body = json!(accepted).to_string();
     let server = async {

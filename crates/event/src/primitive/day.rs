@@ -27,6 +27,16 @@ impl UtcDay {
         Self(self.0.saturating_sub(Span::new().days(days)))
     }
 
+    /// The first and the last millisecond of the day.
+    pub fn bounds(self) -> (Timestamp, Timestamp) {
+        const LAST_MS: i64 = 24 * 3_600_000 - 1;
+        let start = tz::TimeZone::UTC.to_timestamp(self.0.at(0, 0, 0, 0));
+        // Days at the edges of what can be represented are far from every record.
+        let start = start.map_or(i64::MIN, |start| start.as_millisecond());
+        let last = start.saturating_add(LAST_MS);
+        (Timestamp::from_millis(start), Timestamp::from_millis(last))
+    }
+
     /// The number of days from `other` to this day; negative if this day is earlier.
     pub fn since(self, other: Self) -> i64 {
         let span = self.0.duration_since(other.0);

@@ -167,6 +167,7 @@ mod tests {
                 tenant: TenantId(0),
                 principal: principal.parse().expect("a principal"),
             },
+            service: None,
             scopes: ScopeSet::NONE.with(Scope::Own),
             lease: Lease::UNLIMITED,
         }

@@ -171,7 +171,8 @@ fn acting(mut caller: Caller, headers: &HeaderMap) -> Result<Caller, RequestFaul
                 let detail = "The token is of another principal than X-Turnwire-Principal.";
                 return Err(forbidden(detail, Some(Scope::ActAs)));
             }
-            caller.owner.principal = named;
+            let service = std::mem::replace(&mut caller.owner.principal, named);
+            caller.service = Some(service);
         }
         Some(_) | None => {}
     }
@@ -200,6 +201,7 @@ fn believed(headers: &HeaderMap) -> Result<Caller, RequestFault> {
 pub(crate) fn believed_anonymous() -> Caller {
     Caller {
         owner: anonymous(),
+        service: None,
         scopes: BELIEVED.into_iter().collect(),
         lease: Lease::UNLIMITED,
     }
@@ -298,6 +300,7 @@ mod tests {
                 tenant: NIL.parse().expect("a tenant"),
                 principal: "ann".parse().expect("a principal"),
             },
+            service: None,
             scopes: scopes.iter().copied().collect(),
             lease: Lease::UNLIMITED,
         };

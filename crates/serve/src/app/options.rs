@@ -171,6 +171,8 @@ pub(super) fn session(config: &ServerConfig) -> turnwire_session::Options {
         ),
         checkpoint_interval: ms(config.session.checkpoint_ms),
         retention: Duration::from_secs(config.store.retention_s),
+        audit_retention: Duration::from_secs(config.store.audit_retention_s),
+        jobs_max: config.turn.jobs_max,
         retention_interval: ms(config.store.retention_sweep_ms),
         piece: turnwire_session::PieceBudget {
             bytes: config.store.piece_bytes,

@@ -51,6 +51,10 @@ section! {
         large_write_slots: usize = "4", number(1..=4_096);
         /// Retention time of events: 30 days (D-43).
         retention_s: u64 = "2592000", number(1..=3_153_600_000);
+        /// Retention time of the audit: a year, so that a yearly review finds all of it. A record takes
+        /// some 300 bytes: a million turns of schedulers a year are 300 MB. A job that did not fire for
+        /// so long is forgotten with them, unless it is paused.
+        audit_retention_s: u64 = "31536000", number(1..=3_153_600_000);
         /// Interval of the retention sweep.
         retention_sweep_ms: u64 = "3600000", number(100..=86_400_000);
         /// Longest work of one piece of retention, removal or vacuum before its commit: writes wait

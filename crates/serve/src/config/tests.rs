@@ -104,7 +104,7 @@ fn flag_beats_environment_beats_file_beats_default() {
 fn unknown_setting_is_named_at_its_place() {
     assert_eq!(
         refused("turn:\n  timeout_ms: 20\n  timeout: 5\n", &[], &[]),
-        "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms, idle_ms, stop_wait_ms, running_max, running_max_per_owner, queue_max, queued_max, queued_max_per_owner, inputs_bytes_max, inputs_bytes_max_per_owner, message_blocks_max, key_ttl_s, dm_types"
+        "turnwire.yaml:3:3: unknown key in section turn: \"timeout\"; there are: timeout_ms, idle_ms, stop_wait_ms, running_max, running_max_per_owner, queue_max, queued_max, queued_max_per_owner, inputs_bytes_max, inputs_bytes_max_per_owner, message_blocks_max, key_ttl_s, jobs_max, dm_types"
     );
     assert_eq!(
         refused("strem:\n  ping_ms: 5\n", &[], &[]),
@@ -118,7 +118,7 @@ fn unknown_setting_is_named_at_its_place() {
     );
     assert_eq!(
         refused("", &[], &[("turn.timeout", "1")]),
-        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, idle_ms, stop_wait_ms, running_max, running_max_per_owner, queue_max, queued_max, queued_max_per_owner, inputs_bytes_max, inputs_bytes_max_per_owner, message_blocks_max, key_ttl_s, dm_types"
+        "--flag: there is no setting turn.timeout; section turn has: timeout_ms, idle_ms, stop_wait_ms, running_max, running_max_per_owner, queue_max, queued_max, queued_max_per_owner, inputs_bytes_max, inputs_bytes_max_per_owner, message_blocks_max, key_ttl_s, jobs_max, dm_types"
     );
 }
 

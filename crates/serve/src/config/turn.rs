@@ -49,6 +49,9 @@ section! {
         /// Lifetime of an `Idempotency-Key`: one day, so that a client that was offline overnight
         /// finds its turn.
         key_ttl_s: u64 = "86400", number(1..=31_536_000);
+        /// Maximum number of jobs of schedulers that one principal may make known in its tenant: more
+        /// than a crontab has lines. The next one gets 429.
+        jobs_max: usize = "256", number(1..=100_000);
         /// Kinds of messages (`dm_type`) with their own metric label, separated by commas; others
         /// are counted as `other`, because each label is a separate series.
         dm_types: Vec<String> = "", list;

@@ -32,6 +32,9 @@ pub(super) fn limit_detail(resource: SharedResource, refusal: FairRefusal) -> &'
         (SharedResource::OpenSessions, OwnerFull) => {
             "You have as many busy sessions as one principal may have; end turns or close connections."
         }
+        (SharedResource::Jobs, _) => {
+            "You have named as many jobs as one principal may; use one of them."
+        }
         (SharedResource::OpenSessions, AllFull) => {
             "The server has as many busy sessions as it may; try again soon."
         }

@@ -21,6 +21,7 @@ async fn every_session_error_has_its_code_and_status() {
         (Error::MessageNotFound, "message_not_found", 404, None),
         (Error::ToolCallNotFound, "not_found", 404, None),
         (Error::ApprovalNotFound, "approval_not_found", 404, None),
+        (Error::JobNotFound, "job_not_found", 404, None),
         (Error::TurnNotPaused, "turn_not_paused", 409, None),
         (
             Error::ApprovalResolved(ApprovalId(Ulid(1))),

@@ -46,10 +46,14 @@ impl ReviewingCaller {
 }
 
 fn viewer(caller: &Caller, scope: Scope) -> Viewer<'_> {
-    if caller.scopes.has(scope) {
+    let viewer = if caller.scopes.has(scope) {
         Viewer::of_tenant(&caller.owner)
     } else {
         (&caller.owner).into()
+    };
+    Viewer {
+        service: caller.service.as_ref(),
+        ..viewer
     }
 }
 
@@ -128,6 +132,10 @@ impl<S: Sync> FromRequestParts<S> for AttachUse {
 #[derive(Clone, Debug)]
 pub struct Administrator(pub Owner);
 
+/// The [`Caller`] of a request with the scope `admin`.
+#[derive(Clone, Debug)]
+pub struct AdminCaller(pub Caller);
+
 /// A request with the scope `metrics` or `admin`.
 #[derive(Clone, Copy, Debug)]
 pub struct Collector;
@@ -159,6 +167,16 @@ impl<S: Sync> FromRequestParts<S> for Administrator {
         let caller = caller(parts)?;
         require(caller, &[Scope::Admin])?;
         Ok(Self(caller.owner.clone()))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for AdminCaller {
+    type Rejection = RequestFault;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestFault> {
+        let caller = caller(parts)?;
+        require(caller, &[Scope::Admin])?;
+        Ok(Self(caller.clone()))
     }
 }
 

@@ -69,6 +69,17 @@ impl QueryParams {
         })
     }
 
+    /// Takes the parameter `name` as a value whose text follows `rule`.
+    pub fn take_parsed<T: FromStr>(
+        &mut self,
+        name: &'static str,
+        rule: &'static str,
+    ) -> Result<Option<T>, RequestFault> {
+        let text = self.take(name)?;
+        let value = text.map(|text| text.parse()).transpose();
+        value.map_err(|_| RequestFault::invalid(name, rule))
+    }
+
     /// Takes the parameter `name` as a day.
     pub fn take_day(&mut self, name: &str) -> Result<Option<UtcDay>, RequestFault> {
         let text = self.take(name)?;

@@ -3,8 +3,8 @@
 use axum::http::HeaderMap;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use turnwire_event::code::OnDisconnect;
-use turnwire_event::{CallerTrace, JsonObject, TracePropagation};
+use turnwire_event::code::{OnDisconnect, Origin};
+use turnwire_event::{CallerTrace, JobName, JsonObject, TracePropagation};
 use turnwire_session::{DisconnectScope, IdempotencyKey, LISTED_PATH_BYTES_MAX, SubmitRequest};
 use turnwire_wire::pc3::WireVersion;
 use turnwire_wire::problem::Code;
@@ -100,6 +100,21 @@ pub(crate) fn check_sizes(
     Ok(())
 }
 
+/// The job of a submit, which a person's message does not have.
+pub(crate) fn job(submit: &TurnSubmit) -> Result<Option<JobName>, RequestFault> {
+    let Some(name) = &submit.job else {
+        return Ok(None);
+    };
+    if submit.origin == Some(Origin::Chat) {
+        let rule = "is not for the origin chat";
+        return Err(RequestFault::invalid("job", rule));
+    }
+    let rule = "is a name such as `daily-digest`: up to 64 letters, digits, `.`, `_` and `-`, of which \
+                the first is a letter or a digit";
+    let job = name.parse().map(Some);
+    job.map_err(|_| RequestFault::invalid("job", rule))
+}
+
 /// The [`SubmitRequest`] of a body, or what is wrong with it. Without `on_disconnect`, a turn that is
 /// streamed by its own response is cancelled with its stream, and others continue.
 pub(crate) fn checked(
@@ -162,7 +177,10 @@ pub(crate) fn checked(
         metadata,
         location: submit.location,
         disconnect_scope,
-        origin: submit.origin.unwrap_or_default(),
+        origin: submit.origin.unwrap_or(match submit.job {
+            Some(_) => Origin::Scheduled,
+            None => Origin::Chat,
+        }),
         dm_type: submit.dm_type,
     })
 }

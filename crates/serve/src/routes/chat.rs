@@ -59,6 +59,7 @@ async fn ask(
         metadata: body.metadata,
         origin: Some(Origin::Chat),
         dm_type: None,
+        job: None,
     };
     let own_version = version.unwrap_or_else(|| state.wire_version(owner));
     let turn = submit::checked(

@@ -119,12 +119,12 @@ async fn attach(
 
 async fn delete(
     State(writer): State<SessionWriter>,
-    Identity(owner): Identity,
+    OwnCaller(caller): OwnCaller,
     SessionPath(id): SessionPath,
     params: QueryParams,
 ) -> Result<StatusCode, RequestFault> {
     params.refuse_rest()?;
-    writer.delete(&owner, id).await?;
+    writer.delete(caller.requester(), id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -7,14 +7,15 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use turnwire_event::TurnId;
-use turnwire_session::{DisconnectScope, SessionReader, SubmitTarget};
-use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
+use turnwire_event::code::{AuditOutcome, Origin};
+use turnwire_session::{DisconnectScope, ScheduledSubmit, SessionReader, SubmitTarget};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSkipped, TurnSubmit};
 
 use super::quota_headers;
 use crate::error::{RequestFault, run_to_end};
 use crate::request::submit;
 use crate::request::{
-    Identity, JsonBody, ListPage, QueryParams, ReadingCaller, RequestTrace, SessionPath, TurnPath,
+    JsonBody, ListPage, OwnCaller, QueryParams, ReadingCaller, RequestTrace, SessionPath, TurnPath,
 };
 use crate::state::AppState;
 
@@ -34,14 +35,16 @@ pub(super) fn router(state: &AppState) -> Router<AppState> {
 async fn submit(
     State(state): State<AppState>,
     Extension(trace): Extension<RequestTrace>,
-    Identity(owner): Identity,
+    OwnCaller(caller): OwnCaller,
     SessionPath(id): SessionPath,
     headers: HeaderMap,
     JsonBody(body): JsonBody<TurnSubmit>,
 ) -> Result<Response, RequestFault> {
+    let owner = &caller.owner;
     submit::check_sizes(&body.message, body.metadata.as_ref(), &state.config)?;
     let key = submit::key(&headers, ROUTE, &body)?;
-    let version = submit::version(&headers)?.unwrap_or_else(|| state.wire_version(&owner));
+    let version = submit::version(&headers)?.unwrap_or_else(|| state.wire_version(owner));
+    let job = submit::job(&body)?;
     let turn = submit::checked(
         body,
         DisconnectScope::Session,
@@ -52,13 +55,30 @@ async fn submit(
     )?;
     let submitter = state.service.submitter();
     let target = SubmitTarget::Existing(id);
-    let submit = async move { submitter.submit(&owner, target, turn, key).await };
-    let turn = run_to_end(submit).await?;
+    let is_scheduled = turn.origin != Origin::Chat;
+    let submit = async move {
+        if !is_scheduled {
+            let submitted = submitter.submit(&caller.owner, target, turn, key).await;
+            return submitted.map(ScheduledSubmit::Dispatched);
+        }
+        let by = caller.requester();
+        submitter
+            .submit_scheduled(&by, target, turn, (job, key))
+            .await
+    };
+    let turn = match run_to_end(submit).await? {
+        ScheduledSubmit::Dispatched(turn) => turn,
+        ScheduledSubmit::SkippedPaused(job) => {
+            let outcome = AuditOutcome::SkippedPaused;
+            return Ok(Json(TurnSkipped { outcome, job }).into_response());
+        }
+    };
     let accepted = TurnAccepted {
         turn_id: turn.turn_id,
         response_id: turn.turn_id.into(),
         state: turn.state,
         position: turn.position,
+        outcome: is_scheduled.then_some(AuditOutcome::Dispatched),
     };
     let location = [(header::LOCATION, format!("/turns/{}", turn.turn_id))];
     Ok((StatusCode::ACCEPTED, location, Json(accepted)).into_response())

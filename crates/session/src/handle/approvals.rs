@@ -9,7 +9,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use turnwire_event::row::{ApprovalRow, TurnRow};
+use turnwire_event::code::{AuditAction, AuditOutcome, Decision};
+use turnwire_event::row::{ApprovalRow, AuditEntry, RowChange, TurnRow};
 use turnwire_event::{
     ApprovalId, CallerTrace, Owner, Position, TraceContext, TracePropagation, TurnId,
 };
@@ -131,13 +132,37 @@ impl TurnApprovals {
             };
             // Not held while another round reads.
             let slot = self.core.services.write_slot(owner).await?;
-            let drafts = applied.into_iter();
-            let drafts = drafts.map(|decision| decision_draft(decision, by, trace.as_ref()));
+            let drafts = applied.into_iter().map(|decision| {
+                let audit = self.decision_entry(viewer, &paused, &decision);
+                let mut draft = decision_draft(decision, by, trace.as_ref());
+                draft.rows.push(RowChange::AuditAdded(Box::new(audit)));
+                draft
+            });
             // `None`: another decision or another turn came first.
             if let Some((at, next)) = self.record(&live, version, drafts.collect(), resuming)? {
                 live.committed_in(slot, at.seq).await?;
                 return Ok(ApprovalOutcome { remaining, next });
             }
+        }
+    }
+
+    /// The record of a decision, which names the person; the event has a role only.
+    fn decision_entry(
+        &self,
+        viewer: Viewer<'_>,
+        paused: &PausedTurn,
+        decision: &ApprovalDecision,
+    ) -> AuditEntry {
+        let now = self.core.services.clock.now();
+        AuditEntry {
+            session_id: Some(paused.turn.session_id),
+            turn_id: Some(paused.turn.id),
+            approval_id: Some(decision.approval_id),
+            outcome: Some(match decision.decision {
+                Decision::Approve => AuditOutcome::Approved,
+                Decision::Reject => AuditOutcome::Rejected,
+            }),
+            ..AuditEntry::new(now, AuditAction::ApprovalDecided, &viewer.requester())
         }
     }
 

@@ -11,7 +11,9 @@ use turnwire_hub::{RingBudget, WakePump};
 use turnwire_log::{LogWriter, Store};
 
 use super::approvals::TurnApprovals;
+use super::audit::AuditReader;
 use super::canceller::TurnCanceller;
+use super::jobs::JobController;
 use super::live_sessions::LiveSessions;
 use super::quotas::SessionQuotas;
 use super::reader::SessionReader;
@@ -172,6 +174,16 @@ impl SessionService {
     /// The [`TurnApprovals`], which reads and decides the approvals of paused turns.
     pub fn approvals(&self) -> TurnApprovals {
         TurnApprovals::new(&self.core)
+    }
+
+    /// The [`JobController`], which lists, pauses and resumes the jobs of schedulers.
+    pub fn jobs(&self) -> JobController {
+        JobController::new(&self.core)
+    }
+
+    /// The [`AuditReader`], which reads what was recorded of acts.
+    pub fn audit(&self) -> AuditReader {
+        AuditReader::new(&self.core)
     }
 
     /// The [`ServiceStatus`], for health checks.

@@ -1,7 +1,7 @@
 //! The handle that changes sessions: creates and deletes them, and records feedback.
 
 use turnwire_event::body::feedback;
-use turnwire_event::row::SessionRow;
+use turnwire_event::row::{Requester, SessionRow};
 use turnwire_event::{Actor, Body, Owner, Position, SessionId};
 
 use crate::error::Error;
@@ -18,10 +18,10 @@ impl SessionWriter {
         self.core.create(owner, new).await
     }
 
-    /// Deletes a session and its workers. Once begun, continues to the end even if the caller goes
-    /// away.
-    pub async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
-        self.core.delete(owner, id).await
+    /// Deletes a session and its workers, which the audit records. Once begun, continues to the end
+    /// even if the caller goes away.
+    pub async fn delete(&self, by: impl Into<Requester>, id: SessionId) -> Result<(), Error> {
+        self.core.delete(&by.into(), id).await
     }
 
     /// Records a person's feedback on a message or a turn of the session. Durable on return.

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::live::session::LiveSession;
 use crate::submit::input_bytes::TurnPermit;
 use crate::submit::request::{NewSession, SubmitRequest};
-use crate::turn::queue::accept::{AcceptedTurn, KeyUse, accept_first_turn};
+use crate::turn::queue::accept::{AcceptanceRows, AcceptedTurn, accept_first_turn};
 
 impl SessionCore {
     /// Creates a session. Durable on return.
@@ -37,7 +37,7 @@ impl SessionCore {
         owner: &Owner,
         new: NewSession,
         request: SubmitRequest,
-        key: Option<KeyUse>,
+        rows: AcceptanceRows,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let input_bytes = request.content_bytes();
         let input_permit = self
@@ -48,7 +48,7 @@ impl SessionCore {
         let permit = self.services.runner.running.try_acquire(owner)?;
         let permit = TurnPermit::new(permit, input_permit);
         let prepared = self.prepare_new(owner, new)?;
-        self.start_prepared(prepared, request, key, permit)
+        self.start_prepared(prepared, request, rows, permit)
     }
 
     /// Registers a prepared session with its first turn.
@@ -56,12 +56,12 @@ impl SessionCore {
         &self,
         (live, created): (Arc<LiveSession>, EventDraft),
         request: SubmitRequest,
-        key: Option<KeyUse>,
+        rows: AcceptanceRows,
         permit: TurnPermit,
     ) -> Result<(Arc<LiveSession>, AcceptedTurn), Error> {
         let publish = || self.registry.insert(live.clone());
         let first = (Some(created), permit);
-        let accepted = accept_first_turn(&live, request, key, first, publish)
+        let accepted = accept_first_turn(&live, request, rows, first, publish)
             .inspect_err(|_| drop(self.registry.remove(live.id)))?;
         Ok((live, accepted))
     }

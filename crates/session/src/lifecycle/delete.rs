@@ -13,7 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use turnwire_event::{Owner, SessionId};
+use turnwire_event::SessionId;
+use turnwire_event::code::AuditAction;
+use turnwire_event::row::{AuditEntry, Requester};
 
 use super::deletion_queue::{DeletionStage, SessionDeletion, check_folder};
 use super::session_core::SessionCore;
@@ -31,7 +33,8 @@ pub(crate) type DeletionEnd = oneshot::Receiver<Result<(), Error>>;
 impl SessionCore {
     /// Deletes a session and its workers. Once begun, continues to the end even if the caller goes
     /// away.
-    pub(crate) async fn delete(&self, owner: &Owner, id: SessionId) -> Result<(), Error> {
+    pub(crate) async fn delete(&self, by: &Requester, id: SessionId) -> Result<(), Error> {
+        let owner = &by.owner;
         let live = match self.open(owner, id).await {
             Err(Error::Quarantined | Error::DatabaseDamaged) => {
                 let viewer = Some(owner.into());
@@ -45,7 +48,13 @@ impl SessionCore {
         check_folder(&self.services)?;
         let deleted = async {
             let slot = self.services.write_slot(owner).await?;
-            let deleted = self.queue_deletion(live, DeletionStage::Waiting, Some(slot));
+            let now = self.services.clock.now();
+            let audit = AuditEntry {
+                session_id: Some(id),
+                ..AuditEntry::new(now, AuditAction::SessionDeleted, by)
+            };
+            let request = (Some(slot), Some(audit));
+            let deleted = self.queue_deletion(live, DeletionStage::Waiting, request);
             deleted.await.unwrap_or(Err(Error::Internal))
         };
         match tokio::time::timeout(DELETION_WAIT, deleted).await {
@@ -62,7 +71,7 @@ impl SessionCore {
     pub(crate) fn start_deletion(&self, live: Arc<LiveSession>) -> DeletionEnd {
         // Closed first: its turn starts no more workers.
         live.close();
-        self.queue_deletion(live, DeletionStage::Final, None)
+        self.queue_deletion(live, DeletionStage::Final, (None, None))
     }
 
     /// Finishes the deletions that the last run announced to watchers, before its open turns are ended.
@@ -110,7 +119,7 @@ impl SessionCore {
         &self,
         live: Arc<LiveSession>,
         stage: DeletionStage,
-        slot: Option<WriteSlot>,
+        (slot, audit): (Option<WriteSlot>, Option<AuditEntry>),
     ) -> DeletionEnd {
         let (done, deleted) = oneshot::channel();
         let deletion = SessionDeletion {
@@ -120,6 +129,7 @@ impl SessionCore {
             done: Some(done),
             _slot: slot,
             stage,
+            audit,
             closed: Vec::new(),
         };
         self.deletions.push(&self.services, deletion);

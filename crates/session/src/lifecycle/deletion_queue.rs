@@ -16,6 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use turnwire_event::SessionId;
+use turnwire_event::row::AuditEntry;
 use turnwire_log::{AppendError, ReadError, Store, StoreFault};
 
 use crate::error::Error;
@@ -60,6 +61,9 @@ pub(crate) struct SessionDeletion {
     /// The slot of the request; `None` for a deletion by the server itself.
     pub(crate) _slot: Option<WriteSlot>,
     pub(crate) stage: DeletionStage,
+    /// The record of the deletion; `None` for one by the server itself. It commits with what is told
+    /// to the watchers, and if there are none with the deletion.
+    pub(crate) audit: Option<AuditEntry>,
     /// The loaded workers that it closed and has not deleted yet.
     pub(crate) closed: Vec<ClosedWorker>,
 }
@@ -143,7 +147,7 @@ impl SessionDeletion {
             };
         }
         if self.stage == DeletionStage::Final && self.live.ring.close_reason().is_none() {
-            if self.live.announce_deletion() {
+            if self.live.announce_deletion(self.audit.as_ref()) {
                 return Ok(Some(DeletionStep::NOTHING_YET));
             }
             self.live.close();
@@ -165,7 +169,7 @@ impl SessionDeletion {
             probe.check()?;
             self.stage = DeletionStage::Final;
         }
-        let is_told = |live: &Arc<LiveSession>| live.announce_deletion();
+        let is_told = |live: &Arc<LiveSession>| live.announce_deletion(None);
         let unwatched = not_closed.into_iter().filter(|live| !is_told(live));
         self.closed.extend(unwatched.map(ClosedWorker::close));
         Ok(Some(DeletionStep::NOTHING_YET))
@@ -210,14 +214,7 @@ impl SessionDeletion {
 
     /// Ends a deletion after an error, or returns it to be repeated.
     fn fail(mut self, error: &AppendError) -> Option<Self> {
-        let answer = match error {
-            AppendError::Full => Error::StorageFull,
-            AppendError::Busy => Error::TooMany,
-            AppendError::Damaged(_) => Error::DatabaseDamaged,
-            AppendError::Refused(_) | AppendError::Fenced(_) | AppendError::Fatal(_) => {
-                Error::Internal
-            }
-        };
+        let answer = Error::from(error);
         match (self.stage, error) {
             (DeletionStage::Waiting, _) => self.report(Err(answer)),
             (_, AppendError::Refused(_) | AppendError::Damaged(_)) => {
@@ -372,9 +369,14 @@ impl DeletionQueue {
     ) -> Result<(), AppendError> {
         let sessions = steps.iter().flat_map(|(_, step)| &step.sessions);
         let sessions: Vec<SessionId> = sessions.copied().collect();
+        // In the step that deletes the session itself, after its workers.
+        let last_steps = steps.iter().filter(|(_, step)| step.is_last);
+        let audit: Vec<AuditEntry> = last_steps
+            .filter_map(|(deletion, _)| deletion.audit.clone())
+            .collect();
         let deleted = match sessions.is_empty() {
             true => Ok(()),
-            false => services.store.delete(&sessions, &[]),
+            false => services.store.delete(&sessions, &audit),
         };
         match deleted {
             Ok(()) => {

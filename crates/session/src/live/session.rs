@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use turnwire_event::body::session::SessionClosed;
 use turnwire_event::fold::OpenTurn;
 use turnwire_event::port::{NoChildTasks, TurnTracer, WorkerLauncher};
-use turnwire_event::row::SessionRow;
+use turnwire_event::row::{AuditEntry, RowChange, SessionRow};
 use turnwire_event::{
     Actor, Body, Clock, EpisodeId, EventFilter, IdGenerator, Owner, Position, Seq, SessionId,
     TurnId,
@@ -20,8 +21,8 @@ use turnwire_hub::ring::RingBounds;
 use turnwire_hub::{Ring, RingBudget, RingClosed, WakePump};
 use turnwire_log::sequencer::OutboxBounds;
 use turnwire_log::{
-    BatchTicket, EventDraft, EventSelection, LogTail, LogWriter, OutboxRoom, ReadError, Sequencer,
-    SequencerError, Store, StoreFault,
+    AppendError, BatchTicket, EventDraft, EventSelection, LogTail, LogWriter, OutboxRoom,
+    ReadError, Sequencer, SequencerError, Store, StoreFault,
 };
 
 use super::bus::{BusAction, BusCoalescer, BusNotice};
@@ -153,6 +154,32 @@ impl SessionServices {
             true => Err(Error::StorageFull),
             false => slot,
         }
+    }
+
+    /// Runs a small write that a request of `owner` waits for, on the writer's thread behind all that
+    /// was emitted before. It is not repeated: on an error nothing is written.
+    pub(crate) async fn write_for<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        write: impl Fn(&dyn Store) -> Result<T, AppendError> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.check_storage()?;
+        let slot = self.write_slot(owner).await?;
+        let (answer, written) = oneshot::channel();
+        let (store, mut waiting) = (self.store.clone(), Some((answer, slot)));
+        self.writer.run(Box::new(move || {
+            // Answered already: the writer only wanted to know whether the disk is full.
+            let Some((answer, _slot)) = waiting.take() else {
+                return Ok(());
+            };
+            let (result, outcome) = match write(store.as_ref()) {
+                Ok(value) => (Ok(value), Ok(())),
+                Err(error) => (Err(Error::from(&error)), Err(error)),
+            };
+            let _ = answer.send(result);
+            outcome
+        }));
+        written.await.unwrap_or(Err(Error::Internal))
     }
 
     /// The row of a new session of `owner`.
@@ -515,15 +542,17 @@ impl LiveSession {
     }
 
     /// Tells the clients of a session that is being deleted, by its last event, and stops its turn.
-    /// False if there is nobody to tell, or it is told already.
-    pub(crate) fn announce_deletion(&self) -> bool {
+    /// False if there is nobody to tell, or it is told already. `audit` commits with the event: a
+    /// deletion that was told goes on after a crash, when nobody knows any more who asked for it.
+    pub(crate) fn announce_deletion(&self, audit: Option<&AuditEntry>) -> bool {
         let closed = SessionClosed {
             reason: SessionClosed::DELETED.to_owned(),
         };
+        let mut draft = EventDraft::with_rows(None, Actor::SYSTEM, Body::SessionClosed(closed));
+        let audit = audit.cloned().map(Box::new);
+        draft.rows.extend(audit.map(RowChange::AuditAdded));
         let is_told = self.presence.is_delivered()
-            && self
-                .emit(Actor::SYSTEM, Body::SessionClosed(closed))
-                .is_ok();
+            && self.sequencer.emit_one(draft, OutboxRoom::Reserved).is_ok();
         if is_told {
             self.slot.lock().clear();
         }

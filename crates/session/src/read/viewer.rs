@@ -1,6 +1,7 @@
 //! Who reads: an owner, and how far it sees beyond what it owns.
 
-use turnwire_event::Owner;
+use turnwire_event::row::Requester;
+use turnwire_event::{Owner, Principal};
 
 /// A reader of sessions and turns. Reads count on the share of its owner.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +10,8 @@ pub struct Viewer<'a> {
     pub owner: &'a Owner,
     /// True if it may read what others of its tenant own.
     pub is_tenant_wide: bool,
+    /// The service that acts for the owner, if one does; it sees no more for that.
+    pub service: Option<&'a Principal>,
 }
 
 impl<'a> Viewer<'a> {
@@ -17,6 +20,15 @@ impl<'a> Viewer<'a> {
         Self {
             owner,
             is_tenant_wide: true,
+            service: None,
+        }
+    }
+
+    /// The viewer as the audit names it.
+    pub(crate) fn requester(self) -> Requester {
+        Requester {
+            owner: self.owner.clone(),
+            service: self.service.cloned(),
         }
     }
 
@@ -31,6 +43,7 @@ impl<'a> From<&'a Owner> for Viewer<'a> {
         Self {
             owner,
             is_tenant_wide: false,
+            service: None,
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::live::session::SessionServices;
 
 /// Keys, and rows of usage, removed in one piece.
 const KEYS_PER_PIECE: usize = 256;
+/// Records of the audit, and jobs, removed in one piece.
+const AUDIT_PER_PIECE: usize = 256;
 /// Goes on with the removals that the last run left, and stores the time. Removes no event: what the
 /// clock says at the start is the least certain.
 pub(crate) fn start(services: &Arc<SessionServices>) {
@@ -29,6 +31,7 @@ pub(crate) fn check(services: &Arc<SessionServices>) {
     let interval = services.options.retention_interval;
     if services.trusted_clock.begin_sweep(interval) {
         sweep(services);
+        expire_audit(services);
     }
     if services.trusted_clock.is_mark_due() {
         store_mark(services);
@@ -133,6 +136,19 @@ pub(crate) fn expire_usage(services: &Arc<SessionServices>) {
     run(services, "usage of principals", move |services| {
         let removed = services.store.expire_usage(before, KEYS_PER_PIECE)?;
         Ok(match removed == KEYS_PER_PIECE {
+            true => Progress::More,
+            false => Progress::Done,
+        })
+    });
+}
+
+/// Removes old records of the audit.
+fn expire_audit(services: &Arc<SessionServices>) {
+    let trusted = services.trusted_clock.now();
+    let before = trusted.before(services.options.audit_retention);
+    run(services, "audit", move |services| {
+        let may_have_more = services.store.expire_audit(before, AUDIT_PER_PIECE)?;
+        Ok(match may_have_more {
             true => Progress::More,
             false => Progress::Done,
         })

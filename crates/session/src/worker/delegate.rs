@@ -34,7 +34,7 @@ use crate::live::child_tasks::ChildTasks;
 use crate::live::session::{DelegateFactory, LiveSession};
 use crate::read::worker_result::DELEGATE_TIMEOUT;
 use crate::submit::request::SubmitRequest;
-use crate::turn::queue::accept::accept_first_turn;
+use crate::turn::queue::accept::{AcceptanceRows, accept_first_turn};
 
 /// The factory of the service behind `core`.
 pub(crate) fn delegate_factory(core: &Arc<SessionCore>) -> DelegateFactory {
@@ -297,7 +297,13 @@ impl WorkerContext {
         let live = created.live.clone();
         let permit = created.permit.take().ok_or(FailureMode::Error)?;
         *live.shared_worker_count.lock() = Some(self.worker_count.clone());
-        let accepted = accept_first_turn(&live, request, None, (None, permit.into()), || {});
+        let accepted = accept_first_turn(
+            &live,
+            request,
+            AcceptanceRows::default(),
+            (None, permit.into()),
+            || {},
+        );
         let accepted = accepted.map_err(|error| {
             tracing::warn!(session = %live.id, %error, "could not start a worker");
             FailureMode::Error

@@ -3,6 +3,7 @@
 mod stage;
 
 mod approvals;
+mod audit;
 mod binding;
 mod calls;
 mod cancel;

@@ -86,6 +86,16 @@ pub(super) fn principal_or_all(_: &mut DocumentSchemas) -> Value {
     json!({ "type": "string", "pattern": "^[!-~]{1,128}$" })
 }
 
+/// The schema of a principal.
+pub(super) fn principal(_: &mut DocumentSchemas) -> Value {
+    json!({ "type": "string", "pattern": "^[!-~]{1,128}$" })
+}
+
+/// The schema of a tenant.
+pub(super) fn tenant(_: &mut DocumentSchemas) -> Value {
+    json!({ "type": "string", "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" })
+}
+
 /// The schema of a tenant, or `*` for all.
 pub(super) fn tenant_or_all(_: &mut DocumentSchemas) -> Value {
     json!({ "type": "string",

@@ -6,6 +6,7 @@ mod turn;
 mod chat;
 mod record;
 mod service;
+mod admin;
 
 use super::operation::OperationSpec;
 use crate::problem::Code;
@@ -18,12 +19,13 @@ pub(super) struct OperationTag {
 }
 
 /// The groups with every operation of the API, in the order of the document.
-pub(super) fn tags() -> [OperationTag; 6] {
+pub(super) fn tags() -> [OperationTag; 7] {
     [
         session::tag(),
         turn::tag(),
         chat::tag(),
         record::tag(),
+        admin::tag(),
         service::problems(),
         service::operations(),
     ]

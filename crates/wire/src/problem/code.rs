@@ -148,6 +148,11 @@ codes! {
         "The turn has not requested an approval with this id.",
         "The id is misspelt, or another turn requested the approval.",
         "List the approvals of the turn with GET /turns/{id}/approvals.";
+    JobNotFound = "job_not_found", 404, "No such job", AfterChange,
+        "The tenant has no job with this name.",
+        "The name is misspelt, the job belongs to another tenant, its scheduler has not started a turn \
+        yet, or not for so long that the job was forgotten.",
+        "List the jobs of your tenant with GET /jobs.";
     MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here", No,
         "The path exists, but does not support this method.",
         "A GET was sent to a path that expects a POST, or the reverse.",

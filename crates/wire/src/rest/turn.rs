@@ -8,10 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
-use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
+use turnwire_event::code::{AuditOutcome, OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{
-    EventType, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId, TurnResponseId,
+    EventType, JobName, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId,
+    TurnResponseId,
 };
 
 use super::content::{MessageInput, MetadataInput};
@@ -53,7 +54,14 @@ impl JsonSchema for TurnName {
 
 /// The request of `POST /sessions/{id}/turns`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("not" = {
+        "required": ["job", "origin"],
+        "properties": { "job": { "type": "string" }, "origin": { "const": "chat" } },
+    }))
+)]
 #[serde(deny_unknown_fields)]
 pub struct TurnSubmit {
     /// The message of the user.
@@ -83,14 +91,23 @@ pub struct TurnSubmit {
     /// Any data of the client, stored with the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MetadataInput>,
-    /// The origin of the turn if no person started it. Such a turn has no chat stream.
+    /// The origin of the turn if no person started it, `scheduled` if it has a job. Such a turn has no
+    /// chat stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     /// The type of direct message that the turn is for, if its origin is `dm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(regex(pattern = DM_TYPE_PATTERN)))]
     pub dm_type: Option<String>,
+    /// The job that the turn is of, if a scheduler or a message service started it: there is no turn of
+    /// a job that is paused. A job is known from its first turn on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = JOB_PATTERN)))]
+    pub job: Option<String>,
 }
+
+/// The pattern of the name of a job.
+pub const JOB_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
 
 /// The pattern of a type of direct message; short, because it is a metric label.
 pub const DM_TYPE_PATTERN: &str = "^[a-z][a-z0-9_]{0,31}$";
@@ -108,6 +125,7 @@ impl TurnSubmit {
             metadata: None,
             origin: None,
             dm_type: None,
+            job: None,
         }
     }
 }
@@ -124,6 +142,29 @@ pub struct TurnAccepted {
     pub state: TurnState,
     /// The position before the turn: reading `since` this position returns all of its events.
     pub position: Position,
+    /// `dispatched` for a turn whose `origin` is not `chat`: there is a record in the audit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<AuditOutcome>,
+}
+
+/// 200 of `POST /sessions/{id}/turns`: the job is paused, and there is no turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TurnSkipped {
+    /// Always `skipped_paused`.
+    pub outcome: AuditOutcome,
+    /// The job that is paused.
+    pub job: JobName,
+}
+
+/// The answer to a scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ScheduledAnswer {
+    /// There is a turn.
+    Dispatched(TurnAccepted),
+    /// There is none.
+    Skipped(TurnSkipped),
 }
 
 /// The request of `POST /turns/{id}/cancel`.

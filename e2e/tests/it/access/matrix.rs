@@ -74,6 +74,7 @@ impl Ids {
             .replace("{message_id}", &self.message)
             .replace("{approval_id}", "appr_00000000000000000000000001")
             .replace("{code}", "unauthorized")
+            .replace("{job}", "daily")
     }
 
     /// The body of an example, about these ids where it names any.

@@ -117,7 +117,7 @@ fn unknown_fields_are_named() {
         Code::UnknownField,
         "There is no field \"mesage\" here, expected one of `message`, `locale`, \
          `on_disconnect`, `disconnect_grace_ms`, `on_busy`, \
-             `location`, `metadata`, `origin`, `dm_type`.",
+             `location`, `metadata`, `origin`, `dm_type`, `job`.",
     );
     assert_eq!(
         fault(r#"{"mesage":"hi"}"#),

@@ -113,6 +113,7 @@ impl TestBench {
             done: Some(done),
             _slot: None,
             stage: DeletionStage::Waiting,
+            audit: None,
             closed: Vec::new(),
         };
         (deletion, answer)

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use turnwire_event::code::{OnBusy, TurnState};
-use turnwire_event::row::{KeyScope, RowChange};
-use turnwire_event::{Position, Seq, TurnId};
+use turnwire_event::row::{AuditEntry, KeyScope, RowChange};
+use turnwire_event::{Position, Seq, SessionId, TurnId};
 use turnwire_log::{BatchTicket, EventDraft};
 
 use crate::error::Error;
@@ -49,13 +49,29 @@ pub(crate) struct KeyUse {
     pub(crate) body_sha256: [u8; 32],
 }
 
-impl KeyUse {
-    fn row(self, turn_id: TurnId) -> RowChange {
-        RowChange::KeyPut {
-            scope: Box::new(self.scope),
+/// What is stored in the commit of a turn besides the turn.
+#[derive(Default)]
+pub(crate) struct AcceptanceRows {
+    pub(crate) key: Option<KeyUse>,
+    /// The record of the scheduler's request, yet without the session and the turn.
+    pub(crate) audit: Option<AuditEntry>,
+}
+
+impl AcceptanceRows {
+    fn changes(self, session_id: SessionId, turn_id: TurnId) -> Vec<RowChange> {
+        let key = self.key.map(|key| RowChange::KeyPut {
+            scope: Box::new(key.scope),
             turn_id,
-            body_sha256: self.body_sha256,
-        }
+            body_sha256: key.body_sha256,
+        });
+        let audit = self.audit.map(|entry| {
+            RowChange::AuditAdded(Box::new(AuditEntry {
+                session_id: Some(session_id),
+                turn_id: Some(turn_id),
+                ..entry
+            }))
+        });
+        key.into_iter().chain(audit).collect()
     }
 }
 
@@ -65,7 +81,7 @@ impl KeyUse {
 pub(crate) async fn accept_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
-    key: Option<KeyUse>,
+    rows: AcceptanceRows,
     early_cancel: Option<String>,
 ) -> Result<(AcceptedTurn, WriteSlot), Error> {
     // Held until the turn is counted, so that a drain waits for it.
@@ -87,7 +103,7 @@ pub(crate) async fn accept_turn(
                 check_can_queue(live, &slot, blocking, request.on_busy)?;
                 if let Some((json, write_slot)) = queue_entry.take() {
                     let entry = (request, json, (departures, input_permit));
-                    let mut accepted = enqueue(live, &mut slot, entry, key)?;
+                    let mut accepted = enqueue(live, &mut slot, entry, rows)?;
                     cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
                     let is_free = slot.running.is_none();
                     drop(slot);
@@ -123,7 +139,7 @@ pub(crate) async fn accept_turn(
             continue; // another turn came first: the history has changed
         }
         let start = (history, None, TurnPermit::new(slot_permit, input_permit));
-        let (mut accepted, run) = start_now(live, &mut slot, request, key, start)?;
+        let (mut accepted, run) = start_now(live, &mut slot, request, rows, start)?;
         cancel_accepted(live, &mut slot, &mut accepted, early_cancel.as_deref());
         drop(slot);
         run.spawn();
@@ -141,7 +157,7 @@ pub(crate) async fn accept_turn(
 pub(crate) fn accept_first_turn(
     live: &Arc<LiveSession>,
     request: SubmitRequest,
-    key: Option<KeyUse>,
+    rows: AcceptanceRows,
     (created, permit): (Option<EventDraft>, TurnPermit),
     publish: impl FnOnce(),
 ) -> Result<AcceptedTurn, Error> {
@@ -157,7 +173,7 @@ pub(crate) fn accept_first_turn(
     };
     publish();
     let start = (history, created, permit);
-    let (accepted, run) = start_now(live, &mut slot, request, key, start)?;
+    let (accepted, run) = start_now(live, &mut slot, request, rows, start)?;
     drop(slot);
     run.spawn();
     Ok(accepted)
@@ -167,7 +183,7 @@ fn start_now(
     live: &Arc<LiveSession>,
     slot: &mut TurnSlot,
     request: SubmitRequest,
-    key: Option<KeyUse>,
+    rows: AcceptanceRows,
     (history, created, permit): (TurnHistory, Option<EventDraft>, TurnPermit),
 ) -> Result<(AcceptedTurn, TurnRun), Error> {
     // The first turn of a worker is part of a running turn, which a drain lets finish.
@@ -178,7 +194,7 @@ fn start_now(
     let turn = delegated.unwrap_or_else(|| TurnId(live.services.id_generator.ulid()));
     let scope = request.disconnect_scope;
     let pending = PendingTurn {
-        rows: key.into_iter().map(|key| key.row(turn)).collect(),
+        rows: rows.changes(live.id, turn),
         preceding: created.into_iter().collect(),
         ..PendingTurn::new(turn, request, initial_presence(scope), permit)
     };
@@ -234,7 +250,7 @@ fn enqueue(
     live: &Arc<LiveSession>,
     slot: &mut TurnSlot,
     (request, json, (departures, input_permit)): (SubmitRequest, String, (usize, InputPermit)),
-    key: Option<KeyUse>,
+    accepted_rows: AcceptanceRows,
 ) -> Result<AcceptedTurn, Error> {
     let permit = live.services.runner.queued.try_acquire(&live.owner)?;
     let turn = TurnId(live.services.id_generator.ulid());
@@ -244,7 +260,7 @@ fn enqueue(
         place: order,
         input: json,
     }];
-    rows.extend(key.map(|key| key.row(turn)));
+    rows.extend(accepted_rows.changes(live.id, turn));
     let put = live.sequencer.put(rows);
     let (at, ticket) = put.map_err(|refused| live.refusal(refused))?;
     let (scope, on_busy) = (request.disconnect_scope, request.on_busy);

@@ -8,7 +8,7 @@ use crate::openapi::operation::{SuccessResponse, get, post};
 use crate::openapi::parameter::{IDEMPOTENCY_KEY, LANGUAGE, WAIT, WIRE_VERSION, list_limit};
 use crate::rest::turn::{
     SessionCancel, SessionCancelAccepted, TurnAccepted, TurnCancel, TurnCancelAccepted, TurnInfo,
-    TurnList, TurnSubmit,
+    TurnList, TurnSkipped, TurnSubmit,
 };
 
 pub(super) fn tag() -> OperationTag {
@@ -21,6 +21,15 @@ pub(super) fn tag() -> OperationTag {
                 "locale": "de-AT",
                 "on_disconnect": "cancel",
                 "disconnect_grace_ms": 5_000,
+            },
+        },
+        "scheduled": {
+            "summary": "A turn of a job, started by a scheduler",
+            "value": {
+                "message": "What changed since yesterday?",
+                "origin": "scheduled",
+                "job": "daily-digest",
+                "on_busy": "enqueue",
             },
         },
     });
@@ -47,6 +56,11 @@ pub(super) fn tag() -> OperationTag {
                 SuccessResponse::json::<TurnAccepted>(202, "The turn is accepted.")
                     .location("The path of the new turn.")
                     .links("$response.body#/turn_id", &["readTurn", "cancelTurn"]),
+            )
+            .json::<TurnSkipped>(
+                200,
+                "The `job` is paused: there is no turn, and there will be none. Not an error, so that \
+                 schedulers do not repeat the request.",
             )
             .fails(SUBMIT),
         get("/sessions/{id}/turns", "listTurns", "List turns")
