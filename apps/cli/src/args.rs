@@ -16,6 +16,7 @@ mod token;
 mod export;
 mod backup;
 mod doctor;
+mod jobs;
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use backup::{BackupArgs, RestoreArgs};
@@ -24,6 +25,7 @@ pub(crate) use chat::{
 };
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::{ExportArgs, VerifyArgs, VerifyTarget};
+pub(crate) use jobs::{AuditArgs, JobListArgs, JobSwitchArgs, JobsArgs, JobsCommand};
 pub(crate) use maintenance::{CompactArgs, ConfirmArgs, RetentionArgs, RetentionCommand};
 pub(crate) use pack::{CheckArgs, InitArgs};
 pub(crate) use regression::{RecordArgs, RerunArgs};
@@ -91,6 +93,10 @@ pub(crate) enum CliCommand {
     Retention(RetentionArgs),
     /// Create, list and revoke API tokens.
     Token(TokenArgs),
+    /// List, pause and resume the jobs of schedulers.
+    Jobs(JobsArgs),
+    /// Show what was done, by whom and when.
+    Audit(AuditArgs),
     /// Show every effective setting and its origin.
     #[command(after_help = CONFIG)]
     Config(ConfigArgs),

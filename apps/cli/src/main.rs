@@ -20,7 +20,7 @@ use clap::Parser as _;
 use turnwire_tool::guard;
 
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
-use crate::command::upkeep::{backup, doctor, maintenance};
+use crate::command::upkeep::{audit, backup, doctor, jobs, maintenance};
 use crate::command::{
     approve, chat, export, manual, pack, record, replay, rerun, serve, settings, tail, token,
     usage, verify,
@@ -68,6 +68,8 @@ fn run(command: CliCommand) -> Result<ExitCode> {
             RetentionCommand::Confirm(args) => maintenance::confirm(args)?,
         },
         CliCommand::Token(args) => token::run(&args)?,
+        CliCommand::Jobs(args) => block_on(jobs::run(&args))?,
+        CliCommand::Audit(args) => block_on(audit::run(&args))?,
         CliCommand::Completions(args) => manual::completions(&args),
         CliCommand::Man(args) => manual::man(&args)?,
         CliCommand::Replay(args) => replay::run(&args)?,

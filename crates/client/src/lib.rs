@@ -26,5 +26,6 @@ pub use client::Client;
 pub use error::Error;
 pub use frame::{ReceivedEvent, SnapshotFrame};
 pub use key::SubmitKey;
+pub use operations::AuditQuery;
 pub use records::{EventPageQuery, MessagePage, SessionRecords};
 pub use watch::{SessionWatch, WatchItem, WatchStart};

@@ -12,7 +12,8 @@ pub enum Scope {
     TenantRead,
     /// Reading and deciding the approvals of all turns of the tenant.
     Review,
-    /// The usage of all tenants, and what [`Metrics`](Self::Metrics) allows.
+    /// The usage, the audit and the jobs of all tenants, pausing the jobs of its own, and what
+    /// [`Metrics`](Self::Metrics) allows.
     Admin,
     /// `/metrics`, for a collector.
     Metrics,

@@ -1,6 +1,7 @@
 //! Who may call the server: tokens, tenants, scopes, attach tokens, identities that end.
 
 mod fixture;
+mod jobs;
 mod jwt;
 mod live;
 mod matrix;

@@ -58,8 +58,8 @@ The token goes to standard output and is not stored; the id by which it can be r
 standard error.
 
 Scopes: own (everything of the principal), tenant:read (read what others of the tenant own), review
-(decide approvals of the tenant), admin (usage of all tenants, /metrics), metrics (/metrics), act_as
-(act for other principals of the tenant, for schedulers).
+(decide approvals of the tenant), admin (usage and audit of all tenants, jobs of its own, /metrics),
+metrics (/metrics), act_as (act for other principals of the tenant, for schedulers).
 
 Examples:
   turnwire token create --principal ann
