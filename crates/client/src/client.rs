@@ -11,7 +11,7 @@ use turnwire_wire::rest::feedback::{FeedbackAccepted, FeedbackRequest};
 use turnwire_wire::rest::session::{
     SessionAttached, SessionCreate, SessionCreatedBody, SessionList,
 };
-use turnwire_wire::rest::turn::{ScheduledAnswer, TurnAccepted, TurnInfo, TurnList, TurnSubmit};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
 
 use crate::error::Result;
 use crate::http::HttpConnections;
@@ -95,21 +95,10 @@ impl Client {
     }
 
     /// Submits a turn and returns its ids. If the response is lost, the turn may have started; see
-    /// [`Client::submit_once`]. A turn of a job is submitted with [`Client::submit_scheduled`].
+    /// [`Client::submit_once`].
     pub async fn submit(&self, id: SessionId, submit: &TurnSubmit) -> Result<TurnAccepted> {
         let path = format!("/sessions/{id}/turns");
         self.http.post(&path, submit, None).await?.json()
-    }
-
-    /// Submits a turn of a scheduler, once with a [`SubmitKey`]; its job may be paused.
-    pub async fn submit_scheduled(
-        &self,
-        id: SessionId,
-        submit: &TurnSubmit,
-        key: Option<&SubmitKey>,
-    ) -> Result<ScheduledAnswer> {
-        let path = format!("/sessions/{id}/turns");
-        self.http.post(&path, submit, key).await?.json()
     }
 
     /// Submits a turn that starts once, however often it is submitted with the same [`SubmitKey`].

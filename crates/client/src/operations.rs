@@ -23,9 +23,9 @@ pub struct AuditQuery {
     pub job: Option<JobName>,
     /// Who acted, or for whom.
     pub principal: Option<Principal>,
-    /// The first day.
+    /// From the begin of this day on (UTC).
     pub from: Option<UtcDay>,
-    /// The last day.
+    /// To the end of this day (UTC).
     pub to: Option<UtcDay>,
 }
 

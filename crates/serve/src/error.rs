@@ -16,6 +16,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use tracing::Instrument as _;
+use turnwire_event::code::AuditOutcome;
 use turnwire_event::{ResponseId, metric};
 use turnwire_session::{Error, QuotaExceeded};
 use turnwire_wire::problem::{Code, MEDIA_TYPE, Problem};
@@ -237,6 +238,12 @@ impl From<Error> for RequestFault {
                 "The turn has no approval request with this id.",
             ),
             Error::JobNotFound => (Code::JobNotFound, "The tenant has no job with this name."),
+            Error::JobPaused(job) => {
+                let detail = "The job is paused: there is no turn, which the audit records.";
+                return Self::new(Code::JobPaused, detail)
+                    .with("job", json!(job))
+                    .with("outcome", json!(AuditOutcome::SkippedPaused));
+            }
             Error::TurnNotPaused => (
                 Code::TurnNotPaused,
                 "The turn is not waiting for approvals.",

@@ -1,6 +1,6 @@
 //! Errors of this crate, one variant for each condition that a caller can act on.
 
-use turnwire_event::{ApprovalId, TurnId, metric};
+use turnwire_event::{ApprovalId, JobName, TurnId, metric};
 use turnwire_fair::FairRefusal;
 use turnwire_log::{AppendError, ReadError, SequencerError, StoreFault};
 
@@ -60,6 +60,9 @@ pub enum Error {
     /// The tenant has no job with this name.
     #[error("the job does not exist")]
     JobNotFound,
+    /// The job of a scheduler is paused: there is no turn.
+    #[error("job {0} is paused")]
+    JobPaused(JobName),
     /// The approval was decided otherwise, or expired.
     #[error("approval {0} is already resolved")]
     ApprovalResolved(ApprovalId),

@@ -52,8 +52,7 @@ pub use read::family::WORKER_DEPTH_MAX;
 pub use read::replay::{CatchUp, InFlight, ReplayChunk, ReplayError, read_chunk};
 pub use read::viewer::Viewer;
 pub use submit::request::{
-    DisconnectScope, IdempotencyKey, NewSession, ScheduledSubmit, SubmitRequest, SubmitTarget,
-    SubmittedTurn,
+    DisconnectScope, IdempotencyKey, NewSession, SubmitRequest, SubmitTarget, SubmittedTurn,
 };
 pub use turn::approval::paused_turn::ApprovalDecision;
 pub use turn::cancel::disconnect::{DeliveryGuard, StreamGuard, WatchGuard};

@@ -83,6 +83,7 @@ mod tests {
             ("method_not_allowed", 405),
             ("request_timeout", 408),
             ("turn_in_flight", 409),
+            ("job_paused", 409),
             ("turn_not_paused", 409),
             ("approval_resolved", 409),
             ("approval_input_mismatch", 409),

@@ -3,7 +3,6 @@
 //! Requests reject unknown fields; responses may gain fields. Lists are
 //! `{"<plural>": […], "next": cursor | null}`.
 
-mod integer;
 pub mod content;
 pub mod turn;
 pub mod session;

@@ -81,7 +81,7 @@ Examples:
 pub(crate) struct AuditArgs {
     #[command(flatten)]
     pub(crate) client: ClientArgs,
-    /// Only this action
+    /// Only acts of this kind
     #[arg(long, value_name = "ACTION", value_parser = PossibleValuesParser::new(ACTIONS))]
     pub(crate) action: Option<String>,
     /// Only what was done to this session
@@ -96,7 +96,7 @@ pub(crate) struct AuditArgs {
     /// The first day (UTC), as in 2026-01-31
     #[arg(long, value_name = "DAY")]
     pub(crate) from: Option<UtcDay>,
-    /// The last day (UTC)
+    /// The last day (UTC), which is included
     #[arg(long, value_name = "DAY")]
     pub(crate) to: Option<UtcDay>,
     /// The most records to show

@@ -22,6 +22,12 @@ async fn every_session_error_has_its_code_and_status() {
         (Error::ToolCallNotFound, "not_found", 404, None),
         (Error::ApprovalNotFound, "approval_not_found", 404, None),
         (Error::JobNotFound, "job_not_found", 404, None),
+        (
+            Error::JobPaused("daily".parse().expect("a name")),
+            "job_paused",
+            409,
+            None,
+        ),
         (Error::TurnNotPaused, "turn_not_paused", 409, None),
         (
             Error::ApprovalResolved(ApprovalId(Ulid(1))),

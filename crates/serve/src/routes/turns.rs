@@ -8,8 +8,8 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use turnwire_event::TurnId;
 use turnwire_event::code::{AuditOutcome, Origin};
-use turnwire_session::{DisconnectScope, ScheduledSubmit, SessionReader, SubmitTarget};
-use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSkipped, TurnSubmit};
+use turnwire_session::{DisconnectScope, SessionReader, SubmitTarget};
+use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
 
 use super::quota_headers;
 use crate::error::{RequestFault, run_to_end};
@@ -58,21 +58,14 @@ async fn submit(
     let is_scheduled = turn.origin != Origin::Chat;
     let submit = async move {
         if !is_scheduled {
-            let submitted = submitter.submit(&caller.owner, target, turn, key).await;
-            return submitted.map(ScheduledSubmit::Dispatched);
+            return submitter.submit(&caller.owner, target, turn, key).await;
         }
         let by = caller.requester();
         submitter
             .submit_scheduled(&by, target, turn, (job, key))
             .await
     };
-    let turn = match run_to_end(submit).await? {
-        ScheduledSubmit::Dispatched(turn) => turn,
-        ScheduledSubmit::SkippedPaused(job) => {
-            let outcome = AuditOutcome::SkippedPaused;
-            return Ok(Json(TurnSkipped { outcome, job }).into_response());
-        }
-    };
+    let turn = run_to_end(submit).await?;
     let accepted = TurnAccepted {
         turn_id: turn.turn_id,
         response_id: turn.turn_id.into(),

@@ -13,9 +13,7 @@ use crate::live::session::LiveSession;
 use crate::store_read::Reader;
 use crate::submit::idempotency::KeyLockGuard;
 use crate::submit::job_state::{JobState, request_hash};
-use crate::submit::request::{
-    IdempotencyKey, ScheduledSubmit, SubmitRequest, SubmitTarget, SubmittedTurn,
-};
+use crate::submit::request::{IdempotencyKey, SubmitRequest, SubmitTarget, SubmittedTurn};
 use crate::submit::write_slots::WriteSlot;
 use crate::turn::cancel::disconnect::StreamGuard;
 use crate::turn::cancel::early_cancel::SubmitKey;
@@ -74,18 +72,18 @@ impl TurnSubmitter {
     }
 
     /// Submits the turn of a scheduler, as [`submit`](Self::submit) does. The request leaves one record
-    /// in the audit, also if it is repeated with the same key: in the commit of the turn, or, if its
-    /// job is paused, alone, and there is no turn. A pause that is durable before the call holds.
+    /// in the audit, also if it is repeated with the same key: in the commit of the turn, or alone, with
+    /// [`Error::JobPaused`]. A pause that is durable before the call holds.
     pub async fn submit_scheduled(
         &self,
         by: &Requester,
         target: SubmitTarget,
         request: SubmitRequest,
         (job, key): (Option<JobName>, Option<IdempotencyKey>),
-    ) -> Result<ScheduledSubmit, Error> {
+    ) -> Result<SubmittedTurn, Error> {
         let owner = &by.owner;
         let claimed = match self.claim_key(owner, &target, key).await? {
-            KeyClaim::Used(submitted) => return Ok(ScheduledSubmit::Dispatched(submitted)),
+            KeyClaim::Used(submitted) => return Ok(submitted),
             KeyClaim::New(claimed) => claimed,
         };
         let now = self.core.services.clock.now();
@@ -98,14 +96,14 @@ impl TurnSubmitter {
         if let Some(job) = audit.job.clone()
             && self.is_skipped(owner, &job, &target, audit.clone()).await?
         {
-            return Ok(ScheduledSubmit::SkippedPaused(job));
+            return Err(Error::JobPaused(job));
         }
         let accepted = self.accept_new(owner, target, request, claimed, Some(audit));
         let (submitted, stream) = accepted.await?;
         if let Some(stream) = stream {
             stream.leave_quietly();
         }
-        Ok(ScheduledSubmit::Dispatched(submitted))
+        Ok(submitted)
     }
 
     async fn accept(

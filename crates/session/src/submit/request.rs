@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use turnwire_event::code::{OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::{
-    ContentBlock, JobName, JsonObject, Position, SessionId, TraceContext, TracePropagation, TurnId,
+    ContentBlock, JsonObject, Position, SessionId, TraceContext, TracePropagation, TurnId,
 };
 
 /// The clients whose disconnect cancels a turn with [`OnDisconnect::Cancel`].
@@ -156,14 +156,4 @@ pub struct SubmittedTurn {
     pub wire_version: String,
     /// True if an earlier submit with the same [`IdempotencyKey`] created the turn.
     pub repeated: bool,
-}
-
-/// What became of the request of a scheduler, as
-/// [`TurnSubmitter::submit_scheduled`](crate::TurnSubmitter::submit_scheduled) returns it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScheduledSubmit {
-    /// There is a turn.
-    Dispatched(SubmittedTurn),
-    /// This job is paused: there is no turn.
-    SkippedPaused(JobName),
 }

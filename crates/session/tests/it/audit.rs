@@ -8,8 +8,8 @@ use turnwire_event::row::{AuditEntry, JobRow, Requester};
 use turnwire_event::{JobName, Owner, Principal, SessionId, TenantId, TurnId};
 use turnwire_fair::FairRefusal;
 use turnwire_session::{
-    Error, IdempotencyKey, JobSwitch, NewSession, Options, ScheduledSubmit, SessionService,
-    SharedResource, SubmitRequest, SubmitTarget, SubmittedTurn, Viewer, WatchGuard,
+    Error, IdempotencyKey, JobSwitch, NewSession, Options, SessionService, SharedResource,
+    SubmitRequest, SubmitTarget, SubmittedTurn, Viewer, WatchGuard,
 };
 
 use crate::stage::*;
@@ -51,7 +51,7 @@ async fn fire(
     by: &Requester,
     id: SessionId,
     (name, key_name): (Option<&str>, Option<&str>),
-) -> Result<ScheduledSubmit, Error> {
+) -> Result<SubmittedTurn, Error> {
     let named = (name.map(job), key_name.and_then(key));
     let target = SubmitTarget::Existing(id);
     let submitter = sessions.submitter();
@@ -59,11 +59,8 @@ async fn fire(
     submit.await
 }
 
-fn dispatched(submit: Result<ScheduledSubmit, Error>) -> SubmittedTurn {
-    match submit.expect("an answer") {
-        ScheduledSubmit::Dispatched(turn) => turn,
-        ScheduledSubmit::SkippedPaused(job) => panic!("{job} is paused"),
-    }
+fn dispatched(submit: Result<SubmittedTurn, Error>) -> SubmittedTurn {
+    submit.expect("a turn")
 }
 
 async fn switch(sessions: &SessionService, name: &str, switch: JobSwitch) -> Result<JobRow, Error> {
@@ -155,7 +152,7 @@ async fn paused_job_starts_no_turn_also_after_a_restart() {
     let image = copy_store(dir.path());
     let (gate, act) = Turnstile::new();
     let sessions = start_service(image.path(), Options::default(), act).await;
-    let skipped = Ok(ScheduledSubmit::SkippedPaused(job("daily")));
+    let skipped = Err(Error::JobPaused(job("daily")));
     let named = (Some("daily"), Some("monday"));
     assert_eq!(fire(&sessions, &cron(), id, named).await, skipped);
     assert_eq!(fire(&sessions, &cron(), id, named).await, skipped);

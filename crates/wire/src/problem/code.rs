@@ -168,6 +168,12 @@ codes! {
         "A turn was submitted while the one in `turn_id` was still running.",
         "Wait for that turn to end, cancel it with POST /turns/{id}/cancel, or submit \
         with `on_busy` set to `enqueue` or `interrupt`.";
+    JobPaused = "job_paused", 409, "The job is paused", AfterChange,
+        "The turn was not started, because its job is paused.",
+        "An administrator has paused the job in `job`. The audit has a record of this request with the \
+        outcome `skipped_paused`; the same Idempotency-Key gets the same answer also later.",
+        "Do nothing: this run of the job is skipped on purpose. POST /jobs/{job}/resume, or `turnwire jobs \
+        resume`, lets later ones run.";
     TurnNotPaused = "turn_not_paused", 409, "The turn is not paused", AfterChange,
         "The turn does not wait for approvals.",
         "The turn is still running, or ended without requesting an approval.",

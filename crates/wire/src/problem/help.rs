@@ -87,6 +87,10 @@ fn example_members(code: Code) -> Map<String, Value> {
             json!({"turn_id": TURN, "response_id": format!("resp_{TURN}")}),
         ),
         (
+            Code::JobPaused,
+            json!({"job": "daily-digest", "outcome": "skipped_paused"}),
+        ),
+        (
             Code::ApprovalResolved,
             json!({"approval_id": format!("appr_{TURN}")}),
         ),

@@ -23,7 +23,7 @@ pub struct AuditRecord {
     pub audit_id: AuditId,
     /// When it was done.
     pub at: Timestamp,
-    /// What was done.
+    /// The kind of act.
     pub action: AuditAction,
     /// Who did it: the principal of the token.
     pub actor: String,
@@ -78,7 +78,7 @@ pub struct Job {
     pub paused: bool,
     /// Since when the job is paused.
     pub paused_at: Option<Timestamp>,
-    /// Who paused it.
+    /// The principal of the token that paused the job.
     pub paused_by: Option<String>,
     /// When its scheduler asked for the first turn.
     pub created_at: Timestamp,

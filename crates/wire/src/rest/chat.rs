@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use turnwire_event::SessionId;
 use turnwire_event::code::{OnBusy, OnDisconnect};
 
+use super::content::integer;
 use super::content::{MessageInput, MetadataInput};
-use super::integer;
 pub use super::turn::LOCATION_CHARS_MAX;
 #[cfg(feature = "schema")]
 use super::turn::{DISCONNECT_GRACE_MS_MAX, LOCALE_BYTES_MAX, LOCALE_PATTERN};

@@ -3,6 +3,7 @@
 //! Blocks are checked while they are read, and only their texts are kept. Nothing is kept of a list
 //! that has too many blocks or an invalid one.
 
+pub(super) mod integer;
 mod metadata;
 
 #[cfg(feature = "schema")]

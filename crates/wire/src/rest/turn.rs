@@ -11,12 +11,11 @@ use turnwire_event::body::turn::{ReceiptLine, TurnCancelled, TurnCompleted};
 use turnwire_event::code::{AuditOutcome, OnBusy, OnDisconnect, Origin, TurnKind, TurnState};
 use turnwire_event::row::TurnRow;
 use turnwire_event::{
-    EventType, JobName, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId,
-    TurnResponseId,
+    EventType, Position, ResponseId, Seq, SessionId, Timestamp, TokenUsage, TurnId, TurnResponseId,
 };
 
+use super::content::integer;
 use super::content::{MessageInput, MetadataInput};
-use super::integer;
 
 /// The longest time that all clients may be disconnected before their turn is cancelled.
 pub const DISCONNECT_GRACE_MS_MAX: u64 = 30_000;
@@ -145,26 +144,6 @@ pub struct TurnAccepted {
     /// `dispatched` for a turn whose `origin` is not `chat`: there is a record in the audit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<AuditOutcome>,
-}
-
-/// 200 of `POST /sessions/{id}/turns`: the job is paused, and there is no turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TurnSkipped {
-    /// Always `skipped_paused`.
-    pub outcome: AuditOutcome,
-    /// The job that is paused.
-    pub job: JobName,
-}
-
-/// The answer to a scheduler.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum ScheduledAnswer {
-    /// There is a turn.
-    Dispatched(TurnAccepted),
-    /// There is none.
-    Skipped(TurnSkipped),
 }
 
 /// The request of `POST /turns/{id}/cancel`.

@@ -42,7 +42,7 @@ pub(super) fn tag() -> OperationTag {
             .fails(READ),
         switch("/jobs/{job}/pause", "pauseJob", "Pause a job").about(
             "From the response on, submits that name the job start no turn: they are answered with \
-             `skipped_paused`. Turns that were accepted before go on. Pausing a paused job has no \
+             409 `job_paused`. Turns that were accepted before go on. Pausing a paused job has no \
              effect.",
         ),
         switch("/jobs/{job}/resume", "resumeJob", "Resume a job").about(

@@ -6,9 +6,10 @@ use turnwire_event::TurnId;
 use super::{CANCEL, OperationTag, SESSION_READ, SUBMIT, TURN_READ, approval};
 use crate::openapi::operation::{SuccessResponse, get, post};
 use crate::openapi::parameter::{IDEMPOTENCY_KEY, LANGUAGE, WAIT, WIRE_VERSION, list_limit};
+use crate::problem::Code;
 use crate::rest::turn::{
     SessionCancel, SessionCancelAccepted, TurnAccepted, TurnCancel, TurnCancelAccepted, TurnInfo,
-    TurnList, TurnSkipped, TurnSubmit,
+    TurnList, TurnSubmit,
 };
 
 pub(super) fn tag() -> OperationTag {
@@ -57,12 +58,8 @@ pub(super) fn tag() -> OperationTag {
                     .location("The path of the new turn.")
                     .links("$response.body#/turn_id", &["readTurn", "cancelTurn"]),
             )
-            .json::<TurnSkipped>(
-                200,
-                "The `job` is paused: there is no turn, and there will be none. Not an error, so that \
-                 schedulers do not repeat the request.",
-            )
-            .fails(SUBMIT),
+            .fails(SUBMIT)
+            .fails(&[Code::JobPaused]),
         get("/sessions/{id}/turns", "listTurns", "List turns")
             .scopes(&["own", "tenant:read"])
             .scopes(&["own", "tenant:read"])

@@ -8,7 +8,7 @@ use serde::de::{self, Deserializer, Visitor};
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Deserializes a non-negative integer, or null.
-pub(super) fn option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+pub(crate) fn option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     deserializer.deserialize_option(OptionalInteger)
 }
 
