@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use turnwire_dial::{SseLimits, SseReader};
+use turnwire_event::StopReason;
 use turnwire_model::dialect::DeltaQueue;
 use turnwire_model::dialect::anthropic::AnthropicDialect;
 use turnwire_model::dialect::gemini::GeminiDialect;
@@ -39,10 +40,18 @@ enum BlockKind {
     Unknown,
     Text,
     Thinking,
+    /// A tool use, and whether some input of it has come.
     Tool {
         open: bool,
+        has_input: bool,
     },
 }
+
+/// A tool use that has begun.
+const BEGUN: BlockKind = BlockKind::Tool {
+    open: true,
+    has_input: false,
+};
 
 fn run(dialect: &dyn VendorDialect, input: &[u8]) {
     let (plan, stream) = planned(input);
@@ -119,30 +128,47 @@ fn check(deltas: &[Delta], completed: bool) {
             Delta::Thinking { block: number, .. } => block(*number, BlockKind::Thinking),
             Delta::ProviderData { block: number, .. } => block(*number, BlockKind::Unknown),
             Delta::ToolStart { block: number, .. } => {
-                let kind = blocks.insert(*number, BlockKind::Tool { open: true });
+                let kind = blocks.insert(*number, BEGUN);
                 assert!(
                     matches!(kind, None | Some(BlockKind::Unknown)),
                     "block {number} starts as a tool after it was {kind:?}: {deltas:?}"
                 );
             }
             Delta::ToolInput { block: number, .. } => {
-                block(*number, BlockKind::Tool { open: true })
+                let kind = BlockKind::Tool {
+                    open: true,
+                    has_input: true,
+                };
+                let before = blocks.insert(*number, kind);
+                assert!(
+                    matches!(before, Some(BlockKind::Tool { open: true, .. })),
+                    "{before:?} gets input: {deltas:?}"
+                );
             }
             Delta::ToolEnd { block: number } => {
-                let kind = blocks.insert(*number, BlockKind::Tool { open: false });
-                assert_eq!(kind, Some(BlockKind::Tool { open: true }), "{deltas:?}");
+                let kind = BlockKind::Tool {
+                    open: false,
+                    has_input: true,
+                };
+                let before = blocks.insert(*number, kind);
+                assert!(
+                    matches!(before, Some(BlockKind::Tool { open: true, .. })),
+                    "{before:?} ends: {deltas:?}"
+                );
             }
             Delta::PartialUsage { .. } => {}
             Delta::Stop { .. } => assert_eq!(index + 1, deltas.len(), "{deltas:?}"),
         }
     }
-    if completed {
-        let open = blocks
-            .values()
-            .find(|kind| **kind == BlockKind::Tool { open: true });
-        assert_eq!(
-            open, None,
-            "a complete answer leaves no tool open: {deltas:?}"
+    let Some(Delta::Stop { reason, .. }) = deltas.last() else {
+        return;
+    };
+    for (number, kind) in &blocks {
+        // An answer that was cut before the input of a tool came leaves the tool open.
+        let is_cut = *kind == BEGUN && *reason != StopReason::ToolUse;
+        assert!(
+            is_cut || !matches!(kind, BlockKind::Tool { open: true, .. }),
+            "a complete answer leaves no tool open, but {number}: {deltas:?}"
         );
     }
 }
