@@ -9,3 +9,4 @@ mod attach;
 mod names;
 mod quotas;
 mod tokens;
+mod page;

@@ -32,7 +32,7 @@ function ask(turnId, q, outcome = null) {
   });
   const load = async () => {
     try {
-      const got = await fetch(`${path}/${q.approval_id}`), item = await got.json();
+      const got = await request(`${path}/${q.approval_id}`), item = await got.json();
       if (!got.ok) throw new Error(item.detail);
       if (item.input_json === null) { size.textContent = "The input is no longer stored; the tool would not run."; return; }
       const lines = layout(item.input_json).map((line) => { const row = make("div"); row.textContent = exact(line); return row; });
@@ -50,7 +50,7 @@ function ask(turnId, q, outcome = null) {
     known.pressed = known.row.contains(document.activeElement);
     yes.disabled = no.disabled = true;
     try {
-      const got = await call(path, { approval_id: q.approval_id, decision, input_sha256: known.digest });
+      const got = await call(path, { approval_id: q.approval_id, decision, input_sha256: known.digest }, { once: true }); // a decision is of who signed in for it
       if (got.ok) return;
       notice(got.body.detail);
     } catch { notice("The server did not answer. Try again."); }

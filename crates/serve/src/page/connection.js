@@ -12,6 +12,7 @@ function frame(data) {
     if (it.position > last) last = it.position;
   } else if (it.type === "subscribe_ack") {
     attempt = 0;
+    isNewcomer = false;
     notice("");
     missing = it.replay_event_count;
     if (missing > 0) badge("busy", `catching up ${missing}`); else badge("live", "live");
@@ -31,6 +32,7 @@ function closed(mine, event) {
   try { reason = JSON.parse(event.reason); } catch { /* a plain end */ }
   if (reason.code === "session_deleted") return gone("This session was deleted.");
   if (reason.code === "session_quarantined") return gone("This session's log is damaged.");
+  if (["identity_expired", "identity_revoked"].includes(reason.code)) return signIn(refusals[reason.code]);
   retry(mine);
 }
 function retry(mine) {
@@ -46,17 +48,19 @@ function retry(mine) {
   }, 200);
 }
 async function connect() {
+  if (!entry.hidden) return; // an entry connects
   const mine = ++run;
   badge("busy", "connecting");
   try {
-    const answer = await fetch(`/sessions/${session}`);
+    const answer = await request(`/sessions/${session}`, { once: true });
     if (mine !== run) return;
     // A page opened on a session that has been cleared away starts afresh.
-    if (answer.status === 404) return last === null ? open(null) : gone("This session does not exist.");
+    if (answer.status === 404) return last === null || isNewcomer ? open(null) : gone("This session does not exist.");
     if (!answer.ok) return retry(mine);
     const it = await answer.json(), parent = it.parent_session_id;
     $("parent").hidden = !parent;
     if (parent) $("parent").href = `#${parent}`;
+    socket?.close();
     socket = new WebSocket(it.ws_url);
   } catch { return retry(mine); }
   socket.onopen = () => { heard = performance.now(); subscribe(last === null); };
@@ -65,7 +69,7 @@ async function connect() {
 }
 async function call(path, body, more = {}) {
   const headers = { "content-type": "application/json", ...more.headers };
-  const answer = await fetch(path, { method: "POST", body: JSON.stringify(body), ...more, headers });
+  const answer = await request(path, { method: "POST", body: JSON.stringify(body), ...more, headers });
   return { ok: answer.ok, status: answer.status, body: await answer.json() };
 }
 async function open(id) {

@@ -51,7 +51,7 @@ $("fresh").onclick = () => open(null);
 input.onkeydown = (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
 };
-document.onkeydown = (event) => { if (event.key === "Escape") stop(); };
+document.onkeydown = (event) => { if (event.key === "Escape" && entry.hidden) stop(); };
 window.onhashchange = () => { const id = location.hash.slice(1); if (id !== session) open(id); };
 // What the keys do is said where there is room for it.
 const narrow = matchMedia("(max-width: 30rem)");

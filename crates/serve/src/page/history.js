@@ -93,7 +93,7 @@ async function readEvents(into, query, since, cut, deadline) {
 // The body of a GET, repeated while the server is busy; null if the cursor has expired.
 async function read(path, deadline, hasCursor = false) {
   for (let tried = 1; ; tried += 1) {
-    const got = await fetch(path, { signal: AbortSignal.timeout(Math.max(0, deadline - performance.now())) });
+    const got = await request(path, { signal: AbortSignal.timeout(Math.max(0, deadline - performance.now())) });
     if (got.ok) return got.json();
     if (got.status === 410 && hasCursor) return null;
     const wait = 1000 * (Number(got.headers.get("retry-after")) || tried);
