@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{FalseyValueParser, NonEmptyStringValueParser};
 use clap::{Args, Parser, Subcommand};
 use turnwire_event::{Epoch, Owner, Position, Principal, Seq, SessionId, TenantId, TurnId};
 
@@ -228,7 +228,7 @@ pub(crate) struct RelayArgs {
 /// The server of a client command, and the owner in whose name it sends requests.
 #[derive(Debug, Args)]
 pub(crate) struct ClientArgs {
-    /// URL of the running server
+    /// URL of the running server, http:// or https://
     #[arg(long, value_name = "URL", env = "TURNWIRE_SERVER", default_value = SERVER)]
     pub(crate) server: String,
     /// The principal to act for
@@ -240,6 +240,12 @@ pub(crate) struct ClientArgs {
     /// The file with the API token, for a server with authentication
     #[arg(long, value_name = "FILE", env = "TURNWIRE_TOKEN_FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// A PEM file with certificates of authorities to trust for https, besides those of the system
+    #[arg(long, value_name = "FILE", env = "TURNWIRE_CA_FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Send the token over http to another computer, where the network can read it
+    #[arg(long, env = "TURNWIRE_ALLOW_HTTP_TOKEN", value_parser = FalseyValueParser::new())]
+    pub(crate) allow_http_token: bool,
     /// The API token itself, from the environment alone: a command line is visible to others
     #[arg(skip = std::env::var("TURNWIRE_TOKEN").ok().filter(|token| !token.is_empty()))]
     pub(crate) token: Option<String>,
@@ -277,11 +283,17 @@ impl ClientArgs {
             true => String::new(),
             false => format!(" --{name} {value}"),
         };
-        let token = self.token_file.as_ref();
-        let token = token.map_or_else(String::new, |file| {
-            format!(" --token-file {}", file.display())
-        });
-        values.map(flag).concat() + &token
+        let file = |(name, path): (_, &Option<PathBuf>)| match path {
+            Some(path) => format!(" --{name} {}", path.display()),
+            None => String::new(),
+        };
+        let files = [("token-file", &self.token_file), ("ca-file", &self.ca_file)];
+        let allowed = if self.allow_http_token {
+            " --allow-http-token"
+        } else {
+            ""
+        };
+        values.map(flag).concat() + &files.map(file).concat() + allowed
     }
 }
 
@@ -389,6 +401,16 @@ mod tests {
                 "eve"
             ]),
             " --server http://[::1]:9 --principal eve"
+        );
+        assert_eq!(
+            flags(&[
+                "turnwire",
+                "chat",
+                "--ca-file",
+                "ca.pem",
+                "--allow-http-token"
+            ]),
+            " --ca-file ca.pem --allow-http-token"
         );
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use turnwire_client::Client;
+use turnwire_client::{Client, ExtraAuthorities};
 use turnwire_log::sqlite::SqliteStore;
 
 use crate::args::{ClientArgs, SourceArgs};
@@ -11,12 +11,28 @@ use crate::session_source::SessionSource;
 
 /// A [`Client`] of the server that a command names.
 pub(crate) fn client(args: &ClientArgs) -> Result<Client> {
-    let client = Client::new(&args.server)?;
+    let client = Client::trusting(&args.server, authorities(args)?)?;
     let Some(token) = token(args)? else {
         return Ok(client.for_owner(&args.owner()));
     };
+    ensure!(
+        client.address().is_confidential() || args.allow_http_token,
+        "the token would be readable on the way to {}: use an https:// address, or allow it with \
+         --allow-http-token (TURNWIRE_ALLOW_HTTP_TOKEN=true) if you trust the network",
+        client.address()
+    );
     let (principal, tenant) = args.named_owner();
     Ok(client.with_token(&token, principal.as_ref(), tenant))
+}
+
+/// The authorities of a command's own.
+fn authorities(args: &ClientArgs) -> Result<ExtraAuthorities> {
+    let Some(path) = &args.ca_file else {
+        return Ok(ExtraAuthorities::default());
+    };
+    let context = || format!("reading the certificates in {}", path.display());
+    let pem = std::fs::read(path).with_context(context)?;
+    ExtraAuthorities::from_pem(&pem).with_context(context)
 }
 
 /// The API token of a command.

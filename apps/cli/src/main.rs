@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser as _;
+use turnwire_client::Error;
 use turnwire_tool::guard;
 
 use crate::args::{CliCommand, CommandLine, RetentionCommand};
@@ -25,6 +26,7 @@ use crate::command::{
     approve, chat, export, manual, pack, record, replay, rerun, serve, settings, tail, token,
     usage, verify,
 };
+use crate::terminal::wording::error_text;
 
 // The server allocates small frames on many threads; the system's allocator keeps that memory.
 #[global_allocator]
@@ -80,7 +82,11 @@ fn run(command: CliCommand) -> Result<ExitCode> {
 /// An error with its causes; a cause that its context already repeats is left out.
 fn describe(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |text, cause| {
-        let cause = cause.to_string();
+        let cause = match cause.downcast_ref::<Error>() {
+            // With the flag that helps.
+            Some(error @ Error::Certificate { .. }) => error_text(error),
+            _ => cause.to_string(),
+        };
         match text.as_str() {
             "" => cause,
             context if context.ends_with(&cause) => text,

@@ -13,11 +13,13 @@ use turnwire_wire::rest::session::{
 };
 use turnwire_wire::rest::turn::{TurnAccepted, TurnInfo, TurnList, TurnSubmit};
 
+use crate::address::ServerAddress;
 use crate::error::Result;
 use crate::http::HttpConnections;
 use crate::key::SubmitKey;
 use crate::records::SessionRecords;
 use crate::rest::page_path;
+use crate::tls::ExtraAuthorities;
 
 /// A server, and the owner in whose name this client sends requests.
 #[derive(Clone, Debug)]
@@ -26,11 +28,24 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the server at `base_url` (`http://host:port`), for the default owner.
+    /// A client of the server at `base_url` (`http://host:port` or `https://host:port`), for the
+    /// default owner.
     pub fn new(base_url: &str) -> Result<Self> {
+        Self::trusting(base_url, ExtraAuthorities::default())
+    }
+
+    /// A client that also trusts the certificates of `authorities`, if the server is at an `https`
+    /// address.
+    pub fn trusting(base_url: &str, authorities: ExtraAuthorities) -> Result<Self> {
+        let http = HttpConnections::new(base_url.parse()?, authorities)?;
         Ok(Self {
-            http: Arc::new(HttpConnections::new(base_url.parse()?, Vec::new())),
+            http: Arc::new(http),
         })
+    }
+
+    /// The address of the server.
+    pub fn address(&self) -> &ServerAddress {
+        &self.http.address
     }
 
     /// A client of the same server that sends its requests in the name of `owner`.
@@ -40,9 +55,7 @@ impl Client {
             ("x-tenant-id", owner.tenant.to_string()),
             ("x-turnwire-principal", owner.principal.to_string()),
         ];
-        Self {
-            http: Arc::new(HttpConnections::new(self.http.address.clone(), headers)),
-        }
+        self.with_headers(headers)
     }
 
     /// A client of the same server that sends its requests with a bearer token. The token names the
@@ -57,8 +70,12 @@ impl Client {
         let mut headers = vec![("authorization", format!("Bearer {token}"))];
         headers.extend(principal.map(|name| ("x-turnwire-principal", name.to_string())));
         headers.extend(tenant.map(|tenant| ("x-tenant-id", tenant.to_string())));
+        self.with_headers(headers)
+    }
+
+    fn with_headers(&self, headers: Vec<(&'static str, String)>) -> Self {
         Self {
-            http: Arc::new(HttpConnections::new(self.http.address.clone(), headers)),
+            http: Arc::new(self.http.with_headers(headers)),
         }
     }
 

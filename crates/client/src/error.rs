@@ -17,6 +17,14 @@ pub enum Error {
     /// No server listens at the address, or the connection broke.
     #[error("no connection to the server: {0}")]
     Connection(String),
+    /// The certificate of the server was rejected; it would be again.
+    #[error("the certificate of {server} is not trusted: {reason}")]
+    Certificate {
+        /// The address of the server.
+        server: String,
+        /// What is wrong with the certificate.
+        reason: String,
+    },
     /// The server sent nothing within this time.
     #[error("no response within {0:?}")]
     Timeout(Duration),
@@ -59,6 +67,7 @@ impl Error {
             Self::Problem(problem) => problem.status,
             Self::Status(status) => *status,
             Self::Address(_)
+            | Self::Certificate { .. }
             | Self::InvalidResponse(_)
             | Self::SubscribeRejected { .. }
             | Self::Closed(_) => return false,
@@ -103,5 +112,10 @@ mod tests {
         assert!(!problem(Code::SessionNotFound).is_transient());
         assert!(Error::Connection("refused".into()).is_transient());
         assert!(!Error::Status(404).is_transient());
+        let certificate = Error::Certificate {
+            server: String::new(),
+            reason: String::new(),
+        };
+        assert!(!certificate.is_transient());
     }
 }

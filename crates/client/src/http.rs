@@ -13,11 +13,13 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use crate::address::ServerAddress;
 use crate::error::{Error, Result};
 use crate::key::SubmitKey;
+use crate::tls::{ExtraAuthorities, Tls};
 
 /// The time limit of one exchange.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,6 +27,14 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 const RESPONSE_BYTES_MAX: usize = 256 << 20;
 /// The largest number of idle connections.
 const IDLE_CONNECTIONS_MAX: usize = 16;
+
+/// Bytes to and from a server, with or without TLS.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug> ByteStream for T {}
+
+/// An open connection to a server.
+pub(crate) type ServerStream = Box<dyn ByteStream>;
 
 /// A complete response of any status.
 #[derive(Debug)]
@@ -37,6 +47,8 @@ pub(crate) struct RestResponse {
 pub(crate) struct HttpConnections {
     pub(crate) address: ServerAddress,
     pub(crate) headers: Vec<(&'static str, String)>,
+    /// `None` if the address is plain `http`.
+    tls: Option<Tls>,
     idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
 }
 
@@ -51,11 +63,24 @@ impl fmt::Debug for HttpConnections {
 }
 
 impl HttpConnections {
-    /// `headers` are sent with every request.
-    pub(crate) fn new(address: ServerAddress, headers: Vec<(&'static str, String)>) -> Self {
-        Self {
+    /// Connections without headers; the certificate of an `https` address may be signed by one of
+    /// `authorities` too.
+    pub(crate) fn new(address: ServerAddress, authorities: ExtraAuthorities) -> Result<Self> {
+        let tls = address.is_tls().then(|| Tls::new(&address, authorities));
+        Ok(Self {
+            tls: tls.transpose()?,
             address,
+            headers: Vec::new(),
+            idle: Mutex::default(),
+        })
+    }
+
+    /// New connections to the same server; `headers` are sent with every request.
+    pub(crate) fn with_headers(&self, headers: Vec<(&'static str, String)>) -> Self {
+        Self {
+            address: self.address.clone(),
             headers,
+            tls: self.tls.clone(),
             idle: Mutex::default(),
         }
     }
@@ -126,16 +151,19 @@ impl HttpConnections {
                 return Ok(sender);
             }
         }
-        let (sender, connection) = handshake(TokioIo::new(self.tcp_stream().await?)).await?;
+        let (sender, connection) = handshake(TokioIo::new(self.open_stream().await?)).await?;
         // The task ends when the sender is dropped or the server closes; it has no result to await.
         tokio::spawn(connection);
         Ok(sender)
     }
 
-    /// A new TCP connection to the server.
-    pub(crate) async fn tcp_stream(&self) -> Result<TcpStream> {
-        let stream = TcpStream::connect(self.address.authority()).await?;
+    /// A new connection to the server, with TLS if its address says so.
+    pub(crate) async fn open_stream(&self) -> Result<ServerStream> {
+        let stream = TcpStream::connect(self.address.target()).await?;
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok(match &self.tls {
+            None => Box::new(stream),
+            Some(tls) => Box::new(tls.connect(&self.address, stream).await?),
+        })
     }
 }

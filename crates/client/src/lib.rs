@@ -7,7 +7,7 @@
 
 pub mod error;
 pub mod address;
-mod backoff;
+mod tls;
 pub mod key;
 mod http;
 mod rest;
@@ -28,4 +28,5 @@ pub use frame::{ReceivedEvent, SnapshotFrame};
 pub use key::SubmitKey;
 pub use operations::AuditQuery;
 pub use records::{EventPageQuery, MessagePage, SessionRecords};
+pub use tls::ExtraAuthorities;
 pub use watch::{SessionWatch, WatchItem, WatchStart};

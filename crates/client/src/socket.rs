@@ -8,14 +8,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, ClientRequestBuilder, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use turnwire_wire::session::SessionCloseReason;
 
 use crate::error::{Error, Result};
-use crate::http::{HttpConnections, RestResponse};
+use crate::http::{HttpConnections, RestResponse, ServerStream};
 
 /// The time limit for the connection and the upgrade.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,7 +24,7 @@ const FRAME_BYTES_MAX: usize = 64 << 20;
 /// An open WebSocket to one session.
 #[derive(Debug)]
 pub(crate) struct SessionSocket {
-    stream: WebSocketStream<TcpStream>,
+    stream: WebSocketStream<ServerStream>,
 }
 
 /// The reason why a [`SessionSocket`] ended.
@@ -46,8 +45,8 @@ impl SessionSocket {
     }
 
     async fn connect(http: &HttpConnections, path: &str) -> Result<Self> {
-        let stream = http.tcp_stream().await?;
-        let url = format!("ws://{}{path}", http.address.authority()).parse();
+        let stream = http.open_stream().await?;
+        let url = http.address.websocket_url(path).parse();
         let url = url.map_err(|error| Error::Address(format!("the stream's URL: {error}")))?;
         let mut request = ClientRequestBuilder::new(url);
         for (name, value) in &http.headers {

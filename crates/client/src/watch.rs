@@ -8,6 +8,8 @@
 //! If the filter includes workers, the watch keeps a cursor per worker, from its start to its end.
 //! A watch ends when the session is deleted, or with an error that a reconnect does not resolve.
 
+mod backoff;
+
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -19,11 +21,12 @@ use turnwire_wire::session::{
     ReconnectAdvice, SINCE_SESSIONS_MAX, SessionCloseReason, SessionPositions,
 };
 
-use crate::backoff::ReconnectBackoff;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::frame::{ReceivedEvent, ServerFrame, SnapshotFrame};
 use crate::socket::{SessionSocket, SocketEnd};
+
+use backoff::ReconnectBackoff;
 
 /// More than three heartbeat intervals of 30 s: after this time the connection is lost.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(100);
@@ -193,10 +196,7 @@ impl SessionWatch {
             Err(error) if self.was_connected && error.code() == Some(Code::SessionNotFound) => {
                 self.finish()
             }
-            // The attach token expired or was lost with its socket: the next attach has a new one.
-            Err(error) if error.is_transient() || error.code() == Some(Code::Unauthorized) => {
-                self.reconnect_later(&error)
-            }
+            Err(error) if error.is_transient() => self.reconnect_later(&error),
             Err(error) => self.fail(error),
         }
     }
@@ -205,7 +205,13 @@ impl SessionWatch {
         let attached = self.client.attach(self.session).await?;
         let token = attached.attach_token;
         let path = format!("/sessions/{}/stream?attach={token}", self.session);
-        SessionSocket::open(&self.client.http, &path).await
+        let socket = SessionSocket::open(&self.client.http, &path).await;
+        socket.map_err(|error| match error.code() {
+            // The attach token expired or was lost with its socket: the next attach has a new one.
+            // The token of the client was accepted just now; if it has ended, attaching says so.
+            Some(Code::Unauthorized) => Error::Connection(error.to_string()),
+            _ => error,
+        })
     }
 
     async fn subscribe(&mut self) -> Step {

@@ -17,6 +17,7 @@ pub mod watch;
 pub mod chat;
 pub mod data_service;
 pub mod site;
+pub mod tls_proxy;
 pub mod issuer;
 pub mod upstream;
 pub mod collector;

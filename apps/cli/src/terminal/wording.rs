@@ -17,6 +17,9 @@ pub(crate) fn code_name(code: impl Serialize) -> String {
 pub(crate) fn error_text(error: &Error) -> String {
     match error {
         Error::Problem(problem) => format!("{}: {}", problem.title, problem.detail),
+        Error::Certificate { .. } => {
+            format!("{error}; --ca-file names the file of an authority of your own")
+        }
         Error::SubscribeRejected { message, .. } => message.clone(),
         other => other.to_string(),
     }

@@ -16,4 +16,5 @@ mod manual;
 mod readme;
 mod replay;
 mod rerun;
+mod tls;
 mod usage;

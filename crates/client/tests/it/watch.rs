@@ -49,16 +49,19 @@ async fn start_with(filter: Value, start: WatchStart) -> (TcpListener, SessionWa
     (listener, client.watch(SESSION, filter, start))
 }
 
-/// Answers one HTTP request.
+/// Answers one HTTP request to attach.
 async fn answer(listener: &TcpListener, status: &str, body: &Value) {
+    let path = format!("/sessions/{SESSION}");
+    answer_at(listener, &path, status, body).await;
+}
+
+/// Answers one HTTP request for `path`.
+async fn answer_at(listener: &TcpListener, path: &str, status: &str, body: &Value) {
     let (mut stream, _) = listener.accept().await.expect("a client");
     let mut request = vec![0; 4096];
     let length = stream.read(&mut request).await.expect("a request");
     let head = String::from_utf8_lossy(&request[..length]).into_owned();
-    assert!(
-        head.starts_with(&format!("GET /sessions/{SESSION} HTTP/1.1")),
-        "{head}"
-    );
+    assert!(head.starts_with(&format!("GET {path} HTTP/1.1")), "{head}");
     let body = body.to_string();
     let text = format!(
         "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -69,16 +72,19 @@ async fn answer(listener: &TcpListener, status: &str, body: &Value) {
 
 /// Answers the attach request, then accepts the WebSocket that the token is for.
 async fn accept(listener: &TcpListener) -> Server {
-    let attached = json!({
+    answer(listener, "200 OK", &attached()).await;
+    let (stream, _) = listener.accept().await.expect("a client");
+    accept_async(stream).await.expect("an upgrade")
+}
+
+fn attached() -> Value {
+    json!({
         "session_id": SESSION, "active_model": "m", "routing_policy_version": "1",
         "workspace_path": null, "parent_session_id": null, "tenant_id": "", "principal": "local",
         "episode_id": EpisodeId(Ulid(1)), "metadata": {}, "cost_so_far_usd": 0.0, "turn_count": 0,
         "created_at": "2026-01-01T00:00:00.000Z", "updated_at": "2026-01-01T00:00:00.000Z",
         "attach_token": "atk_1", "ws_url": "ws://elsewhere/"
-    });
-    answer(listener, "200 OK", &attached).await;
-    let (stream, _) = listener.accept().await.expect("a client");
-    accept_async(stream).await.expect("an upgrade")
+    })
 }
 
 async fn receive(server: &mut Server) -> Value {
@@ -261,6 +267,25 @@ async fn watch_retries_while_draining_and_stops_without_session() {
     let server = answer(&listener, "404 Not Found", &missing);
     let (item, ()) = tokio::join!(next(&mut watch), server);
     assert_eq!(item, "error  (session_not_found): ");
+}
+
+#[tokio::test]
+async fn watch_attaches_again_after_a_used_token_and_ends_with_its_own() {
+    let (listener, mut watch) = start(WatchStart::Live).await;
+    let refused = json!({"status": 401, "code": "unauthorized", "title": "Unauthorized"});
+    let server = async {
+        answer(&listener, "200 OK", &attached()).await;
+        let path = format!("/sessions/{SESSION}/stream?attach=atk_1");
+        answer_at(&listener, &path, "401 Unauthorized", &refused).await;
+        let mut first = accept(&listener).await;
+        assert_eq!(receive(&mut first).await, subscribe(None, false));
+        send(&mut first, &[ack()]).await;
+        close(first, SessionCloseReason::IdentityRevoked).await;
+        answer(&listener, "401 Unauthorized", &refused).await;
+    };
+    let (items, ()) = tokio::join!(take(&mut watch, 4), server);
+    let error = "error Unauthorized (unauthorized): ";
+    assert_eq!(items, ["lost", "connected", "lost", error]);
 }
 
 const WORKER: SessionId = SessionId(Ulid(8));
