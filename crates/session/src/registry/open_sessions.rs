@@ -79,12 +79,17 @@ impl SessionRegistry {
             };
             let reader =
                 viewer.map_or(Reader::Server, |viewer| Reader::Owner(viewer.owner.clone()));
-            let seen_by = viewer.map(SeenBy::from);
+            let seen_by = viewer.map(|viewer| (viewer.owner.clone(), viewer.is_tenant_wide));
             let read = services.read_for(reader, move |store| {
                 let row = store.session(id)?;
                 let row = row.filter(|row| {
-                    let seen_by = seen_by.as_ref();
-                    seen_by.is_none_or(|seen_by| seen_by.viewer().sees(&row.owner))
+                    seen_by.is_none_or(|(ref owner, is_tenant_wide)| {
+                        let viewer = Viewer {
+                            is_tenant_wide,
+                            ..owner.into()
+                        };
+                        viewer.sees(&row.owner)
+                    })
                 });
                 let row = row.ok_or(Error::SessionNotFound)?;
                 let tail = store.tail(id)?.ok_or(Error::SessionNotFound)?;

@@ -325,7 +325,9 @@ fn usage_is_summed_by_principal_and_expires(store: &dyn Store) {
     assert_eq!(sums(3, "ann", 9), [(0, 0.0), (0, 0.0)]);
     assert_eq!(sums(1, "ann", 10), [(7, 0.25), (7, 0.25)]);
     let ids = builders.iter().map(|builder| builder.session);
-    store.delete(&ids.collect::<Vec<_>>()).expect("a delete");
+    store
+        .delete(&ids.collect::<Vec<_>>(), &[])
+        .expect("a delete");
     assert_eq!(
         sums(1, "ann", 9)[0],
         (110, 1.0),
