@@ -127,7 +127,7 @@ impl TurnSubmitter {
         key: Option<IdempotencyKey>,
     ) -> Result<KeyClaim, Error> {
         let Some(key) = key else {
-            return Ok(KeyClaim::New(ClaimedKey::default()));
+            return Ok(KeyClaim::New(Box::default()));
         };
         let scope = key_scope(owner, target, &key);
         let lock = self.core.idempotency.lock(scope.clone()).await?;
@@ -135,14 +135,14 @@ impl TurnSubmitter {
             metrics::counter!(metric::TURN_REPEATED_TOTAL).increment(1);
             return Ok(KeyClaim::Used(submitted));
         }
-        Ok(KeyClaim::New(ClaimedKey {
+        Ok(KeyClaim::New(Box::new(ClaimedKey {
             lock: Some(lock),
             submit_key: scope.session.map(|id| (owner.clone(), id, key.key)),
             key_use: Some(KeyUse {
                 scope,
                 body_sha256: key.body_sha256,
             }),
-        }))
+        })))
     }
 
     async fn accept_new(
@@ -150,14 +150,14 @@ impl TurnSubmitter {
         owner: &Owner,
         target: SubmitTarget,
         request: SubmitRequest,
-        claimed: ClaimedKey,
+        claimed: Box<ClaimedKey>,
         audit: Option<AuditEntry>,
     ) -> Result<(SubmittedTurn, Option<StreamGuard>), Error> {
         let ClaimedKey {
             lock: key_lock,
             submit_key,
             key_use,
-        } = claimed;
+        } = *claimed;
         let rows = AcceptanceRows {
             key: key_use,
             audit,
@@ -263,7 +263,7 @@ impl TurnSubmitter {
 enum KeyClaim {
     /// An earlier submit with the key created this turn.
     Used(SubmittedTurn),
-    New(ClaimedKey),
+    New(Box<ClaimedKey>),
 }
 
 /// The key of a submit that nobody has used; without a key there is nothing in it.

@@ -271,7 +271,7 @@ fn deletion_is_recorded_once(store: &dyn Store) {
     let session = other.session;
     store.append(&[other]).expect("an append");
     store
-        .delete(&[session], &[deleted.clone()])
+        .delete(&[session], std::slice::from_ref(&deleted))
         .expect("a delete");
     assert_eq!(all(store, 1), [deleted]);
 }
