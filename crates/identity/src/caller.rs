@@ -11,9 +11,9 @@ use crate::token_file::TokenRecord;
 /// Who sends a request, as its credential says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The tenant that the credential names, and the principal that it names or acts for.
+    /// The tenant that the credential names, and the principal that the request is for.
     pub owner: Owner,
-    /// The principal of the credential, if the caller acts for another: then that one is in `owner`.
+    /// The principal that the credential names, if it acts for another one.
     pub service: Option<Principal>,
     /// What the credential allows.
     pub scopes: ScopeSet,
@@ -28,6 +28,19 @@ impl Caller {
             owner: self.owner.clone(),
             service: self.service.clone(),
         }
+    }
+
+    /// The caller acting for `principal` of the same tenant.
+    #[must_use]
+    pub fn acting_for(mut self, principal: Principal) -> Self {
+        let service = std::mem::replace(&mut self.owner.principal, principal);
+        self.service = Some(service);
+        self
+    }
+
+    /// The principal that the credential names.
+    pub fn credential_principal(&self) -> &Principal {
+        self.service.as_ref().unwrap_or(&self.owner.principal)
     }
 }
 

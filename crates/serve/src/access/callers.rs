@@ -158,7 +158,7 @@ fn attach_token(request: &Request) -> Option<String> {
 }
 
 /// The caller that acts for the principal that it names, if it may.
-fn acting(mut caller: Caller, headers: &HeaderMap) -> Result<Caller, RequestFault> {
+fn acting(caller: Caller, headers: &HeaderMap) -> Result<Caller, RequestFault> {
     if named_tenant(headers)?.is_some_and(|tenant| tenant != caller.owner.tenant) {
         return Err(forbidden(
             "The token is of another tenant than X-Tenant-Id.",
@@ -171,12 +171,10 @@ fn acting(mut caller: Caller, headers: &HeaderMap) -> Result<Caller, RequestFaul
                 let detail = "The token is of another principal than X-Turnwire-Principal.";
                 return Err(forbidden(detail, Some(Scope::ActAs)));
             }
-            let service = std::mem::replace(&mut caller.owner.principal, named);
-            caller.service = Some(service);
+            Ok(caller.acting_for(named))
         }
-        Some(_) | None => {}
+        Some(_) | None => Ok(caller),
     }
-    Ok(caller)
 }
 
 /// True if the headers name no tenant and principal, or those of `owner`.

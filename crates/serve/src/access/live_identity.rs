@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
-use turnwire_event::{Owner, metric};
+use turnwire_event::{Owner, Principal, metric};
 use turnwire_identity::{Authenticator, Caller, Lease, LeaseState, Refusal, Scope};
 use turnwire_wire::session::RenewErrorCode;
 
@@ -19,7 +19,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// The identity of one connection.
 #[derive(Debug)]
 pub(crate) struct LiveIdentity {
-    pub(crate) owner: Owner,
+    owner: Owner,
+    /// The service that has opened the connection in the name of the owner.
+    service: Option<Principal>,
     lease: Mutex<Lease>,
     /// A [`LeaseState`] as a number: read at every check of the connection.
     state: AtomicU8,
@@ -49,6 +51,29 @@ impl LiveIdentity {
         self.state.store(state, Ordering::Release);
         drop(lease);
         self.waker.wake();
+    }
+
+    /// The caller with a new credential, if it may continue the connection: only the principal that
+    /// opened it may. A service needs the right to act for the owner still. The owner's own credential
+    /// does not continue what a service has opened: the connection would outlive the service's.
+    fn continued_by(&self, caller: Caller) -> Result<Caller, RenewErrorCode> {
+        let caller = match &self.service {
+            Some(service) if *service == caller.owner.principal => {
+                if !caller.scopes.has(Scope::ActAs) {
+                    return Err(RenewErrorCode::Unauthorized);
+                }
+                caller.acting_for(self.owner.principal.clone())
+            }
+            Some(_) => return Err(RenewErrorCode::OtherPrincipal),
+            None => caller,
+        };
+        if caller.owner != self.owner {
+            return Err(RenewErrorCode::OtherPrincipal);
+        }
+        if !caller.scopes.has(Scope::Own) {
+            return Err(RenewErrorCode::Unauthorized);
+        }
+        Ok(caller)
     }
 
     fn renew(&self, lease: Lease) {
@@ -88,6 +113,7 @@ impl LiveIdentities {
         }
         let identity = Arc::new(LiveIdentity {
             owner: caller.owner.clone(),
+            service: caller.service.clone(),
             lease: Mutex::new(caller.lease.clone()),
             state: AtomicU8::new(0),
             waker,
@@ -98,7 +124,8 @@ impl LiveIdentities {
         Some(identity)
     }
 
-    /// Gives a connection the lease of `token`, which must be of the same owner. Returns it.
+    /// Gives a connection the lease of `token`, which must be of the principal that opened it. Returns
+    /// the lease.
     pub(crate) async fn renew(
         &self,
         identity: &LiveIdentity,
@@ -113,12 +140,7 @@ impl LiveIdentities {
                 _ => RenewErrorCode::Unauthorized,
             }
         })?;
-        if caller.owner != identity.owner {
-            return Err(RenewErrorCode::OtherPrincipal);
-        }
-        if !caller.scopes.has(Scope::Own) {
-            return Err(RenewErrorCode::Unauthorized);
-        }
+        let caller = identity.continued_by(caller)?;
         identity.renew(caller.lease.clone());
         Ok(caller.lease)
     }
@@ -152,7 +174,7 @@ impl LiveIdentities {
 mod tests {
     use super::*;
     use turnwire_event::{Clock, TenantId, Timestamp};
-    use turnwire_identity::{ScopeSet, TokenFile, TokenGrant};
+    use turnwire_identity::{TokenFile, TokenGrant};
 
     struct FixedClock;
 
@@ -162,13 +184,13 @@ mod tests {
         }
     }
 
-    fn grant(principal: &str) -> TokenGrant {
+    fn grant(principal: &str, tenant: u128, scopes: &[Scope]) -> TokenGrant {
         TokenGrant {
             owner: Owner {
-                tenant: TenantId(1),
+                tenant: TenantId(tenant),
                 principal: principal.parse().expect("a principal"),
             },
-            scopes: ScopeSet::NONE.with(Scope::Own),
+            scopes: scopes.iter().copied().collect(),
             label: None,
             expires_at: None,
         }
@@ -179,7 +201,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = TokenFile::new(folder.path().join("tokens.json"));
         let create = |principal| {
-            let created = file.create(grant(principal), FixedClock.now());
+            let created = file.create(grant(principal, 1, &[Scope::Own]), FixedClock.now());
             let (token, record) = created.expect("a token");
             (token.reveal().to_owned(), record.id)
         };
@@ -210,5 +232,64 @@ mod tests {
         drop((renewed, left));
         open.check_all();
         assert_eq!(open.open.lock().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn connection_of_a_service_is_renewed_by_that_service_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = TokenFile::new(folder.path().join("tokens.json"));
+        let create = |principal, tenant, scopes: &[Scope]| {
+            let created = file.create(grant(principal, tenant, scopes), FixedClock.now());
+            created.expect("a token").0.reveal().to_owned()
+        };
+        let service = &[Scope::Own, Scope::ActAs];
+        let [first, second, demoted, helpless, elsewhere, other, anns] = [
+            create("cron", 1, service),
+            create("cron", 1, service),
+            create("cron", 1, &[Scope::Own]),
+            create("cron", 1, &[Scope::ActAs]),
+            create("cron", 2, service),
+            create("bot", 1, service),
+            create("ann", 1, service),
+        ];
+        let authenticator = Authenticator::with_tokens(file.clone(), Arc::new(FixedClock));
+        let authenticator = Arc::new(authenticator.expect("a file"));
+        let open = LiveIdentities::new(authenticator.clone());
+        let caller = authenticator.authenticate(Some(&first)).await;
+        let caller = caller.expect("a caller");
+        let acting = caller
+            .clone()
+            .acting_for("ann".parse().expect("a principal"));
+        assert_eq!(acting.credential_principal().as_str(), "cron");
+        let acting = open.register(&acting, Arc::default()).expect("not open");
+        let plain = open.register(&caller, Arc::default()).expect("not open");
+
+        for (token, of_acting, of_plain) in [
+            (&second, None, None),
+            (&demoted, Some(RenewErrorCode::Unauthorized), None),
+            (
+                &helpless,
+                Some(RenewErrorCode::Unauthorized),
+                Some(RenewErrorCode::Unauthorized),
+            ),
+            (
+                &elsewhere,
+                Some(RenewErrorCode::OtherPrincipal),
+                Some(RenewErrorCode::OtherPrincipal),
+            ),
+            (
+                &other,
+                Some(RenewErrorCode::OtherPrincipal),
+                Some(RenewErrorCode::OtherPrincipal),
+            ),
+            (
+                &anns,
+                Some(RenewErrorCode::OtherPrincipal),
+                Some(RenewErrorCode::OtherPrincipal),
+            ),
+        ] {
+            assert_eq!(open.renew(&acting, token).await.err(), of_acting);
+            assert_eq!(open.renew(&plain, token).await.err(), of_plain);
+        }
     }
 }

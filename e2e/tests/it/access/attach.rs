@@ -131,6 +131,21 @@ async fn token_and_bearer_must_be_of_the_same_principal() {
         let seen = upgrade(server, (which, &token), &headers).await;
         assert_eq!(seen, expected, "{header:?}");
     }
+    // A service that acts for ann sends its own token, and says for whom.
+    let (services, _) = fixture.token("cron", &[Scope::Own, Scope::ActAs]).await;
+    let cron = with_token(server, &services).with("x-turnwire-principal", "ann");
+    let (token, services) = (attach(&cron, session).await, bearer(&services));
+    for (header, named, expected) in [
+        (&services, None, 403),
+        (&services, Some("bob"), 403),
+        (&bobs, Some("ann"), 403),
+        (&services, Some("ann"), 101),
+    ] {
+        let mut headers = vec![("authorization", header.as_str())];
+        headers.extend(named.map(|name| ("x-turnwire-principal", name)));
+        let seen = upgrade(server, (session, &token), &headers).await;
+        assert_eq!(seen, expected, "{named:?}");
+    }
 }
 
 // G3

@@ -205,3 +205,58 @@ async fn renewal_that_waits_for_keys_does_not_keep_an_expired_connection_open() 
         (1008, "identity_expired".into())
     );
 }
+
+#[tokio::test]
+async fn service_renews_the_connection_that_it_opened_for_another() {
+    let fixture = TokenServer::start(ServerOptions::script(slow_script())).await;
+    let act_as = &[Scope::Own, Scope::ActAs];
+    let lifetime = Some(Duration::from_secs(4));
+    let (short, _) = fixture.token_until("cron", act_as, lifetime).await;
+    let (long, long_id) = fixture.token("cron", act_as).await;
+    let (demoted, _) = fixture.token("cron", &[Scope::Own]).await;
+    let (bots, _) = fixture.token("bot", act_as).await;
+    let (anns, _) = fixture.token("ann", &[Scope::Own]).await;
+    let (anns_service, _) = fixture.token("ann", act_as).await;
+    let cron = with_token(&fixture.server, &short);
+    let for_ann = cron.clone().with("x-turnwire-principal", "ann");
+    let (mut client, session) = watching(&for_ann, "service").await;
+    let (mut own, _) = watching(&cron, "own").await;
+    let renew = async |client: &mut WatchClient, token: &str| {
+        let frame = json!({"type": "renew", "token": token});
+        client.send(&frame).await.expect("sent");
+        next_frame(client).await
+    };
+    for (token, code) in [
+        (&bots, "other_principal"),
+        (&anns, "other_principal"),
+        (&anns_service, "other_principal"),
+        (&demoted, "unauthorized"),
+    ] {
+        let answer = renew(&mut client, token).await;
+        assert_eq!(answer["code"], *code, "{answer}");
+    }
+    let ack = json!({"type": "renew_ack", "expires_at": null});
+    assert_eq!(renew(&mut client, &long).await, ack);
+    // The service's own connection needs no right to act for others.
+    assert_eq!(renew(&mut own, &demoted).await, ack);
+    // Ann's own connection is not taken over by a service.
+    let ann = with_token(&fixture.server, &anns);
+    let mut anns_client = WatchClient::connect(&ann, "ann", session).await;
+    let anns_client = anns_client.as_mut().expect("connected");
+    let live = SubscribeOptions::live();
+    anns_client.subscribed(&live).await.expect("subscribed");
+    let answer = renew(anns_client, &long).await;
+    assert_eq!(answer["code"], "other_principal");
+
+    fixture.until_status(&short, |status| status == 401).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let ping = json!({"type": "ping", "nonce": "1"});
+    client.send(&ping).await.expect("still open");
+    assert_eq!(next_frame(&mut client).await["type"], "pong");
+    // It is the service's connection: it ends with the service's token, and ann's stays.
+    fixture.file.revoke(&long_id).expect("revoked");
+    let end = client.end().await;
+    assert_eq!(closed(&end), (1008, "identity_revoked".into()));
+    anns_client.send(&ping).await.expect("still open");
+    assert_eq!(next_frame(anns_client).await["type"], "pong");
+}
