@@ -89,7 +89,7 @@ pub struct CasePlan {
     pub seed: u64,
 }
 
-/// A server that was sent requests.
+/// The server of a run, with what it takes to send it more requests.
 pub struct CheckedServer {
     server: TestServer,
     /// The token of all requests.

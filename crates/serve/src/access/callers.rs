@@ -1,6 +1,7 @@
 //! Who sends a request: from its token, from the attach token in its URL, or, without
 //! authentication, from its headers.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -32,14 +33,23 @@ pub struct Callers {
     attach_tokens: Arc<AttachTokens>,
 }
 
-/// The attach token with which a request opens a stream.
-#[derive(Clone, Debug)]
+/// The attach token with which a request opens a stream. Its text is not in its debug output.
+#[derive(Clone)]
 pub(crate) struct PresentedToken {
     pub(crate) token: Arc<str>,
     /// The session that it was issued for.
     pub(crate) session: SessionId,
     /// How long the identity holds that it was issued to.
     pub(crate) lease: Lease,
+}
+
+impl fmt::Debug for PresentedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("PresentedToken");
+        debug
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Callers {
@@ -343,6 +353,21 @@ mod tests {
         ] {
             assert_eq!(bearer(&headers(said)), token, "{said:?}");
         }
+    }
+
+    // G3
+    #[test]
+    fn attach_token_is_not_in_debug_output() {
+        let presented = PresentedToken {
+            token: "atk_planted".into(),
+            session: SessionId(turnwire_event::Ulid(1)),
+            lease: Lease::UNLIMITED,
+        };
+        let shown = format!("{presented:?}");
+        assert!(
+            shown.contains("SessionId") && !shown.contains("planted"),
+            "{shown}"
+        );
     }
 
     #[test]
