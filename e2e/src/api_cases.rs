@@ -79,7 +79,7 @@ pub enum Access {
 /// How a run makes its requests.
 #[derive(Clone, Copy, Debug)]
 pub struct CasePlan {
-    /// On whose behalf.
+    /// Who owns nothing, or the session and the turn that requests name.
     pub caller: Caller,
     /// How the server learns who that is.
     pub access: Access,
