@@ -7,7 +7,6 @@ mod turns;
 mod approvals;
 mod records;
 mod events;
-mod usage;
 mod feedback;
 mod health;
 mod problems;
@@ -31,7 +30,6 @@ pub fn router(state: AppState) -> Router {
         .merge(approvals::router())
         .merge(records::router())
         .merge(events::router(&state))
-        .merge(usage::router())
         .merge(feedback::router())
         .merge(health::router())
         .merge(problems::router())

@@ -1,5 +1,6 @@
-//! What the administrators of a tenant do: read the audit, pause and resume jobs.
+//! What the administrators of a tenant do: read its usage and the audit, pause and resume jobs.
 
+mod usage;
 mod audit;
 mod jobs;
 
@@ -12,7 +13,10 @@ use crate::request::QueryParams;
 use crate::state::AppState;
 
 pub(super) fn router() -> Router<AppState> {
-    Router::new().merge(audit::router()).merge(jobs::router())
+    Router::new()
+        .merge(usage::router())
+        .merge(audit::router())
+        .merge(jobs::router())
 }
 
 /// Takes the parameter `tenant`: the tenant to read, the caller's own if absent.
