@@ -42,6 +42,9 @@ fn references_and_schemas_match() {
     assert_eq!(named, defined);
 }
 
+/// Operations with POST whose path says everything.
+const WITHOUT_BODY: [&str; 2] = ["pauseJob", "resumeJob"];
+
 #[test]
 fn operations_are_documented_with_path_parameters() {
     let document = generate(DocumentLimits::default());
@@ -62,9 +65,12 @@ fn operations_are_documented_with_path_parameters() {
             .filter_map(|parameter| parameter["name"].as_str())
             .collect();
         assert_eq!(parameter_names, in_path, "{}", operation.path);
+        let has_body = operation.method == "post" && !WITHOUT_BODY.contains(&operation.id);
         assert_eq!(
-            operation.method == "post",
-            operation_json["requestBody"].is_object()
+            has_body,
+            operation_json["requestBody"].is_object(),
+            "{}",
+            operation.id
         );
         count += 1;
     }
