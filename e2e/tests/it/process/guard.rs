@@ -325,6 +325,9 @@ async fn program_dies_with_its_guard() {
     ] {
         let (shop, programs) = (Shop::open(), StubbornPrograms::new());
         let mut guarded = shop.programs(&programs, kind).await;
+        // The program runs a moment before its guard says so; a guard that dies in between has
+        // started nothing, as far as the server knows.
+        tokio::time::sleep(Duration::from_millis(250)).await;
         signal(guarded.id(), Signal::KILL);
         let done = guarded.finished().await;
         assert!(done.end.killed, "{kind:?}");
